@@ -1,0 +1,72 @@
+"""A region: the supports that contain some columns and choose the rest among others (T10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.problem import Problem
+
+__all__ = ["Region", "pattern", "patterns", "root"]
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """All supports S with inside <= S <= inside + free and |S| = size."""
+
+    inside: tuple[int, ...]
+    free: NDArray[np.intp]
+    size: int
+
+    @property
+    def to_choose(self) -> int:
+        """How many columns are still to be chosen among the free ones."""
+        return self.size - len(self.inside)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are too few free columns to fill a support."""
+        return self.free.size < self.to_choose
+
+    def split(self, column: int) -> list[Region]:
+        """Return the non-empty parts with and without a free column; forced columns are taken in."""
+        others = self.free[self.free != column]
+        parts = [
+            Region((*self.inside, column), others, self.size),
+            Region(self.inside, others, self.size),
+        ]
+        return [_settle(part) for part in parts if not part.empty]
+
+
+def _settle(region: Region) -> Region:
+    """Take in the free columns when all are needed, drop them when none is."""
+    if region.to_choose == 0:
+        return Region(region.inside, region.free[:0], region.size)
+    if region.free.size == region.to_choose:
+        inside = (*region.inside, *(int(j) for j in region.free))
+        return Region(inside, region.free[:0], region.size)
+    return region
+
+
+def root(problem: Problem) -> Region:
+    """Return the region of all supports of a problem."""
+    return _settle(Region(problem.include, problem.free, problem.size))
+
+
+def pattern(problem: Problem, support: tuple[int, ...], kept: tuple[int, ...]) -> Region:
+    """Return the supports that share exactly `kept` (and the included columns) with `support`."""
+    others = problem.free[~np.isin(problem.free, support)]
+    return _settle(Region((*problem.include, *kept), others, problem.size))
+
+
+def patterns(problem: Problem, support: tuple[int, ...], mistakes: int) -> list[Region]:
+    """Return the parts of the supports with that many columns outside `support` (T17)."""
+    chosen = [j for j in support if j not in problem.include]
+    if mistakes > min(len(chosen), problem.free.size - len(chosen)):
+        return []
+    return [
+        pattern(problem, support, kept) for kept in combinations(chosen, len(chosen) - mistakes)
+    ]

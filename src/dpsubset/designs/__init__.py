@@ -1,0 +1,119 @@
+"""Designs: how to answer products with a bounded table, dense or sparse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from dpsubset.designs.base import Design, Floats
+from dpsubset.designs.dense import DenseDesign
+from dpsubset.designs.features import Features
+from dpsubset.designs.gram import Gram
+from dpsubset.designs.sparse import SparseDesign
+from dpsubset.errors import InputError
+
+__all__ = ["Design", "Features", "Gram", "as_design"]
+
+
+def as_design(
+    X: Any, *, bound: float, lower: ArrayLike | None = None, upper: ArrayLike | None = None
+) -> Design:
+    """Make a design of a table.
+
+    Parameters
+    ----------
+    X : array of shape (n, p) or scipy.sparse matrix
+        float64 and float32 are used as they are, without a copy; integers and booleans are
+        converted.
+    bound : float
+        Entries lie in [-bound, bound] afterwards.
+    lower, upper : scalar or array of length p, optional
+        Public limits of each column. With them a column is clipped to its limits and mapped
+        linearly onto [-bound, bound]; without them it is clipped to [-bound, bound].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_design(np.array([[0.0], [5.0], [20.0]]), bound=1.0, lower=0, upper=10).take([0]).ravel()
+    array([-1.,  0.,  1.])
+    """
+    if not (np.isfinite(bound) and bound > 0):
+        raise InputError(f"the bound must be a positive number, not {bound!r}")
+    if sp.issparse(X):
+        _check_kind(X.dtype)
+        middle, scale = _affine(lower, upper, X.shape[1], bound)
+        if middle.any():
+            raise InputError(
+                "a sparse table needs bounds that are symmetric around 0 (lower = -upper), so that "
+                "zeros stay zeros; give such bounds or a dense table"
+            )
+        return SparseDesign(X, bound, scale)
+    array = _as_floats(X)
+    middle, scale = _affine(lower, upper, array.shape[1], bound)
+    return DenseDesign(array, bound, middle, scale)
+
+
+def _check_kind(dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "fiub":
+        raise InputError(
+            f"the table has entries of type {dtype}; it must hold numbers. Encode text and "
+            "categories as numbers first, and give integers within 64 bits"
+        )
+
+
+def _as_floats(X: Any) -> NDArray[np.floating]:
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InputError("the table is ragged: every row needs the same number of columns") from (
+            error
+        )
+    if array.ndim != 2:
+        raise InputError(
+            f"the table must have two dimensions (rows and columns), not {array.ndim}; "
+            "a single column x is given as x.reshape(-1, 1)"
+        )
+    _check_kind(array.dtype)
+    if array.shape[1] == 0:
+        raise InputError("the table has no columns; give at least one")
+    if array.dtype in (np.float64, np.float32):
+        return array
+    # Small integers are exact in float32; anything wider becomes float64.
+    small = array.dtype.kind in "fiub" and array.dtype.itemsize <= 2
+    return array.astype(np.float32 if small else np.float64)
+
+
+def _affine(
+    lower: ArrayLike | None, upper: ArrayLike | None, p: int, bound: float
+) -> tuple[Floats, Floats]:
+    """Return the middle and the scale of every column's map onto [-bound, bound]."""
+    if lower is None and upper is None:
+        return np.zeros(p), np.ones(p)
+    if lower is None or upper is None:
+        raise InputError("only one of lower and upper bounds was given; give both")
+    low, high = _limits(lower, p, "lower"), _limits(upper, p, "upper")
+    if not np.all(low < high):
+        raise InputError("a lower bound is not below its upper bound; give lower < upper")
+    middle = low / 2 + high / 2
+    scale = bound / (high / 2 - low / 2)
+    if not (np.isfinite(scale).all() and np.all(scale > 0)):
+        raise InputError("bounds are too close together or too far apart for float64")
+    return middle, scale
+
+
+def _limits(given: ArrayLike, p: int, name: str) -> Floats:
+    try:
+        array = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the {name} bounds must be numbers") from error
+    if array.ndim > 1 or (array.ndim == 1 and array.size != p):
+        raise InputError(
+            f"the {name} bounds have shape {array.shape}; give one number or one for each of the "
+            f"{p} columns"
+        )
+    if not np.isfinite(array).all():
+        raise InputError(f"the {name} bounds must be finite numbers")
+    return np.broadcast_to(array, (p,)).astype(np.float64)

@@ -1,0 +1,79 @@
+"""What a design answers: a matrix X of n rows and p bounded columns, seen through products."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Columns", "Design", "Floats"]
+
+Floats = NDArray[np.float64]
+Columns = Sequence[int] | NDArray[np.intp]
+
+
+class Design(ABC):
+    """A matrix whose entries lie in [-bound, bound], known only through products.
+
+    Every product is accumulated in float64 (T19), whatever the storage.
+    """
+
+    n_rows: int
+    n_columns: int
+    bound: float
+
+    @abstractmethod
+    def take(self, columns: Columns) -> Floats:
+        """Return the columns as an (n, k) float64 array."""
+
+    @abstractmethod
+    def correlate(self, vectors: Floats) -> Floats:
+        """Return X'u for one vector (n,) or X'U for several (n, k)."""
+
+    @abstractmethod
+    def square_norms(self) -> Floats:
+        """Return the squared Euclidean norm of every column."""
+
+    def gram(self, columns: Columns) -> Floats:
+        """Return X'X_J, a (p, k) array."""
+        return self.correlate(self.take(columns))
+
+    def full_gram(self) -> Floats:
+        """Return X'X; only asked for when p is small."""
+        return self.gram(np.arange(self.n_columns))
+
+    def with_ones(self) -> Design:
+        """Return this design with one more last column, constantly equal to the bound.
+
+        >>> import numpy as np
+        >>> from dpsubset.designs import as_design
+        >>> as_design(np.zeros((2, 3)), bound=1.0).with_ones().take([3]).ravel()
+        array([1., 1.])
+        """
+        return _WithOnes(self)
+
+
+class _WithOnes(Design):
+    """A design and a constant column (an intercept that is always included)."""
+
+    def __init__(self, inner: Design) -> None:
+        self._inner = inner
+        self.n_rows = inner.n_rows
+        self.n_columns = inner.n_columns + 1
+        self.bound = inner.bound
+
+    def take(self, columns: Columns) -> Floats:
+        index = np.asarray(columns, dtype=np.intp)
+        out = np.full((self.n_rows, index.size), self.bound)
+        inside = index < self._inner.n_columns
+        out[:, inside] = self._inner.take(index[inside])
+        return out
+
+    def correlate(self, vectors: Floats) -> Floats:
+        last = self.bound * vectors.sum(axis=0, keepdims=True)
+        return np.concatenate([self._inner.correlate(vectors), last])
+
+    def square_norms(self) -> Floats:
+        return np.append(self._inner.square_norms(), self.n_rows * self.bound**2)

@@ -1,0 +1,166 @@
+"""Dense arrays, float64 or float32, clipped and mapped block by block on the way to a product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dpsubset.designs.base import Columns, Design, Floats
+from dpsubset.errors import InputError
+
+__all__ = ["NOT_FINITE", "DenseDesign"]
+
+NOT_FINITE = (
+    "the table holds missing or infinite values; dpsubset takes finite numbers only. Replace them "
+    "by fixed values that are public (not computed from this table), for instance the middle of "
+    "the column's bounds"
+)
+
+_BLOCK_BYTES = 1 << 21  # a converted block stays in the second-level cache
+_FEW = 8  # up to this many vectors the compiled loop beats a converted block and BLAS
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _scan(X, middle, scale, bound, squares):  # type: ignore[no-untyped-def]
+    """Add the squares of the clipped entries; count entries outside and entries not finite."""
+    outside = 0
+    broken = 0
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            x = (np.float64(X[i, j]) - middle[j]) * scale[j]
+            broken += x - x != 0.0
+            outside += not (-bound <= x <= bound)
+            x = bound if x > bound else x
+            x = -bound if x < -bound else x
+            squares[j] += x * x
+    return outside, broken
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _load(source, middle, scale, bound, plain, out):  # type: ignore[no-untyped-def]
+    """Write a row, widened to float64 and, unless it is plain, mapped and clipped."""
+    if plain:
+        for j in range(source.size):
+            out[j] = source[j]
+    else:
+        for j in range(source.size):
+            x = (np.float64(source[j]) - middle[j]) * scale[j]
+            x = bound if x > bound else x
+            out[j] = -bound if x < -bound else x
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _project(X, middle, scale, bound, plain, U, out):  # type: ignore[no-untyped-def]
+    """Add U'V to `out` (k, p), V the clipped and mapped X; four rows at a time, tiles of columns."""
+    n, p = X.shape
+    rows = np.empty((4, 1024))
+    weights = np.zeros((U.shape[1], 4))
+    for start in range(0, p, 1024):
+        stop = min(start + 1024, p)
+        m, s = middle[start:stop], scale[start:stop]
+        r0, r1 = rows[0, : stop - start], rows[1, : stop - start]
+        r2, r3 = rows[2, : stop - start], rows[3, : stop - start]
+        for i in range(0, n, 4):
+            weights[:] = 0.0
+            for r in range(min(4, n - i)):
+                _load(X[i + r, start:stop], m, s, bound, plain, rows[r, : stop - start])
+                weights[:, r] = U[i + r]
+            for k in range(U.shape[1]):
+                target = out[k, start:stop]
+                a, b, c, d = weights[k, 0], weights[k, 1], weights[k, 2], weights[k, 3]
+                for j in range(target.size):
+                    target[j] += r0[j] * a + r1[j] * b + r2[j] * c + r3[j] * d
+
+
+class DenseDesign(Design):
+    """A dense table; column j is clipped to [lower_j, upper_j] and mapped onto [-bound, bound].
+
+    No copy of the table is made: a float64 table that is already inside its bounds is handed to
+    BLAS as it is, any other is clipped, mapped and widened to float64 one block at a time.
+    """
+
+    def __init__(
+        self, array: NDArray[np.floating], bound: float, middle: Floats, scale: Floats
+    ) -> None:
+        self._array = array
+        self._middle = middle
+        self._scale = scale
+        self.n_rows, self.n_columns = array.shape
+        self.bound = bound
+        self._squares = np.zeros(self.n_columns)
+        outside, broken = self._check()
+        if broken:
+            raise InputError(NOT_FINITE)
+        inside = not outside and not middle.any() and bool(np.all(scale == 1.0))
+        self._plain = inside
+        self._direct = inside and array.dtype == np.float64
+
+    def _check(self) -> tuple[int, int]:
+        if self._array.flags.c_contiguous:
+            found = _scan(self._array, self._middle, self._scale, self.bound, self._squares)
+            return int(found[0]), int(found[1])
+        outside = broken = 0
+        for columns in self._blocks(self.n_columns, self.n_rows):
+            block = self._array[:, columns].astype(np.float64)
+            block -= self._middle[columns]
+            block *= self._scale[columns]
+            broken += int(np.count_nonzero(~np.isfinite(block)))
+            outside += int(np.count_nonzero(np.abs(block) > self.bound))
+            np.clip(block, -self.bound, self.bound, out=block)
+            self._squares[columns] = np.einsum("ij,ij->j", block, block)
+        return outside, broken
+
+    @staticmethod
+    def _blocks(length: int, other: int) -> Iterator[slice]:
+        step = max(1, _BLOCK_BYTES // (8 * max(other, 1)))
+        for start in range(0, length, step):
+            yield slice(start, min(start + step, length))
+
+    def _mapped(self, rows: slice, columns: slice | NDArray[np.intp]) -> Floats:
+        block = self._array[rows, columns]
+        if self._direct:
+            return np.asarray(block, dtype=np.float64)
+        mapped = block.astype(np.float64)
+        if self._plain:
+            return mapped
+        mapped -= self._middle[columns]
+        mapped *= self._scale[columns]
+        np.clip(mapped, -self.bound, self.bound, out=mapped)
+        return mapped
+
+    def take(self, columns: Columns) -> Floats:
+        return self._mapped(slice(None), np.asarray(columns, dtype=np.intp))
+
+    def correlate(self, vectors: Floats) -> Floats:
+        if vectors.ndim == 1:
+            if self._direct:
+                return np.asarray(vectors @ self._array, dtype=np.float64)
+            return self.correlate(vectors[:, None])[:, 0]
+        if self._direct:
+            return np.asarray(vectors.T @ self._array, dtype=np.float64).T
+        out = np.zeros((vectors.shape[1], self.n_columns))
+        if self._array.flags.c_contiguous and vectors.shape[1] <= _FEW:
+            U = np.ascontiguousarray(vectors)
+            _project(self._array, self._middle, self._scale, self.bound, self._plain, U, out)
+        elif self._array.flags.c_contiguous:
+            for rows in self._blocks(self.n_rows, self.n_columns):
+                out += vectors[rows].T @ self._mapped(rows, slice(None))
+        else:
+            for columns in self._blocks(self.n_columns, self.n_rows):
+                out[:, columns] = vectors.T @ self._mapped(slice(None), columns)
+        return out.T
+
+    def square_norms(self) -> Floats:
+        return self._squares
+
+    def full_gram(self) -> Floats:
+        if self._direct:
+            return np.asarray(self._array.T @ self._array, dtype=np.float64)
+        out = np.zeros((self.n_columns, self.n_columns))
+        for rows in self._blocks(self.n_rows, max(self.n_columns // 16, 1)):
+            block = self._mapped(rows, slice(None))
+            out += block.T @ block
+        return out

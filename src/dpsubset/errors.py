@@ -1,0 +1,21 @@
+"""The errors a user may see. Their texts hold no value taken from the data."""
+
+from __future__ import annotations
+
+__all__ = ["DpsubsetError", "InputError", "UnprovenError"]
+
+
+class DpsubsetError(Exception):
+    """Root of all errors raised on purpose by dpsubset."""
+
+
+class InputError(DpsubsetError, ValueError):
+    """A mistake in what the user gave: says what was given, what is allowed and what to do."""
+
+
+class UnprovenError(DpsubsetError, RuntimeError):
+    """A search ended at its limits, so nothing may be released (T18).
+
+    Whether a limit is reached depends on the data. The budget of the refused release therefore
+    counts as spent.
+    """

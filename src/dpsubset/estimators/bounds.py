@@ -1,0 +1,150 @@
+"""Public bounds of the columns and of the target: given by the user, never taken from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.errors import InputError
+
+__all__ = ["as_pair", "column_limits", "rescale_target", "target_limits"]
+
+Floats = NDArray[np.float64]
+
+_HOW_X = (
+    "give bounds_X=(lower, upper), two numbers or two arrays with one number for each column, or "
+    "for a table with column names a mapping {name: (lower, upper)}"
+)
+_PUBLIC = "They must be public knowledge, such as a unit or a legal range, not read off this table"
+
+
+def column_limits(
+    bounds: Any, names: Sequence[str] | None, n_columns: int
+) -> tuple[Floats, Floats]:
+    """Return the lower and upper limit of every column.
+
+    Parameters
+    ----------
+    bounds : pair (lower, upper) of scalars or arrays of length p, or mapping of names to pairs
+        The public limits.
+    names : sequence of str or None
+        The column names, if the table has any.
+    n_columns : int
+        The number of columns p.
+
+    Examples
+    --------
+    >>> column_limits({"age": (0, 120), "dose": (-1, 1)}, ["dose", "age"], 2)
+    (array([-1.,  0.]), array([  1., 120.]))
+    """
+    if bounds is None:
+        raise InputError(f"the bounds of the columns are missing: {_HOW_X}. {_PUBLIC}")
+    if isinstance(bounds, Mapping):
+        return _limits_by_name(bounds, names)
+    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+        raise InputError(f"the bounds of the columns are not a pair: {_HOW_X}")
+    lower = _one_per_column(bounds[0], n_columns, "lower")
+    upper = _one_per_column(bounds[1], n_columns, "upper")
+    wrong = np.flatnonzero(~(lower < upper))
+    if wrong.size:
+        label = f"column {wrong[0]}" if names is None else f"column {names[wrong[0]]!r}"
+        raise _reversed(f"the bounds of {label}", lower[wrong[0]], upper[wrong[0]])
+    return lower, upper
+
+
+def target_limits(bounds: Any) -> tuple[float, float]:
+    """Return the two limits of the target.
+
+    >>> target_limits((0, 10))
+    (0.0, 10.0)
+    """
+    if bounds is None:
+        raise InputError(
+            f"the bounds of the target are missing: give bounds_y=(lower, upper), two numbers. "
+            f"{_PUBLIC}"
+        )
+    return as_pair(bounds, "the bounds of the target")
+
+
+def as_pair(given: Any, what: str) -> tuple[float, float]:
+    """Check a pair of limits; `what` names it in an error."""
+    if isinstance(given, (str, Mapping)) or not hasattr(given, "__len__") or len(given) != 2:
+        raise InputError(f"{what} must be a pair of numbers: a lower and an upper limit")
+    pair = _as_floats(list(given), what)
+    if pair.shape != (2,):
+        raise InputError(f"{what} must be a pair of numbers: a lower and an upper limit")
+    lower, upper = float(pair[0]), float(pair[1])
+    if not lower < upper:
+        raise _reversed(what, lower, upper)
+    return lower, upper
+
+
+def rescale_target(y: Floats, limits: tuple[float, float]) -> Floats:
+    """Clip the target to its limits and map it linearly onto [-1, 1].
+
+    >>> rescale_target(np.array([-3.0, 5.0, 10.0]), (0.0, 10.0))
+    array([-1.,  0.,  1.])
+    """
+    lower, upper = limits
+    middle, half = lower / 2 + upper / 2, upper / 2 - lower / 2
+    if not (np.isfinite(half) and half > 0):
+        raise InputError("the bounds of the target are too close together for float64")
+    mapped = (np.clip(y, lower, upper) - middle) / half
+    return np.clip(mapped, -1.0, 1.0)
+
+
+def _limits_by_name(
+    bounds: Mapping[Any, Any], names: Sequence[str] | None
+) -> tuple[Floats, Floats]:
+    if names is None:
+        raise InputError(
+            "the bounds are a mapping of column names, but the table has no column names: give a "
+            "DataFrame, or bounds_X=(lower, upper)"
+        )
+    unknown = [name for name in bounds if name not in set(names)]
+    if unknown:
+        raise InputError(
+            f"the bounds name {unknown[0]!r}, which is not a column of the table: remove it or "
+            "correct its name"
+        )
+    missing = [name for name in names if name not in bounds]
+    if missing:
+        raise InputError(
+            f"the bounds of column {missing[0]!r} are missing ({len(missing)} of {len(names)} "
+            f"columns have none): {_HOW_X}. {_PUBLIC}"
+        )
+    pairs = np.array([as_pair(bounds[name], f"the bounds of column {name!r}") for name in names])
+    return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+
+def _one_per_column(given: Any, n_columns: int, side: str) -> Floats:
+    limits = _as_floats(given, f"the {side} bounds")
+    if limits.ndim > 1 or (limits.ndim == 1 and limits.size != n_columns):
+        raise InputError(
+            f"the {side} bounds have shape {limits.shape}; give one number, or one for each of the "
+            f"{n_columns} columns"
+        )
+    return np.broadcast_to(limits, (n_columns,)).copy()
+
+
+def _as_floats(given: Any, what: str) -> Floats:
+    try:
+        array = np.asarray(given)
+        # Text that looks like a number and truth values are mistakes here, not limits.
+        if array.dtype.kind not in "fiuO" or any(isinstance(v, (str, bool)) for v in array.flat):
+            raise InputError(f"{what} must be numbers")
+        array = array.astype(np.float64)
+    except (TypeError, OverflowError, ValueError) as error:
+        raise InputError(f"{what} must be numbers within the range of float64") from error
+    if not np.isfinite(array).all():
+        raise InputError(f"{what} must be finite numbers")
+    return array
+
+
+def _reversed(what: str, lower: float, upper: float) -> InputError:
+    return InputError(
+        f"{what} are {lower:g} and {upper:g}; the lower limit must be below the upper one"
+    )

@@ -1,0 +1,135 @@
+"""From a bounded table to a release: the same way for the estimator and for the command."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.designs import as_design
+from dpsubset.errors import InputError
+from dpsubset.estimators.bounds import rescale_target
+from dpsubset.mechanisms import Exponential, Mistakes, PermuteAndFlip, Release, TopR
+from dpsubset.problem import Problem
+
+__all__ = ["MECHANISMS", "Choice", "check_size", "make_mechanism", "make_problem", "release"]
+
+MECHANISMS = {
+    "permute-and-flip": PermuteAndFlip,
+    "exponential": Exponential,
+    "top-r": TopR,
+    "mistakes": Mistakes,
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is asked of a table: how many columns, by which loss, which columns always."""
+
+    size: int
+    loss: Any = "squared"
+    radius: float = 1.0
+    ridge: float = 1.0
+    include: tuple[int, ...] = ()
+    intercept: bool = False
+
+
+def make_mechanism(
+    name: str,
+    epsilon: float,
+    *,
+    neighbours: str,
+    sensitivity: str = "tight",
+    count: int | None = None,
+    trials: float | None = None,
+) -> Any:
+    """Make the mechanism of that name; `count` and `trials` are top-r's own.
+
+    >>> make_mechanism("exponential", 1.0, neighbours="add-remove").epsilon
+    1.0
+    """
+    if not isinstance(name, str) or name not in MECHANISMS:
+        raise InputError(f"unknown mechanism {name!r}; allowed: {', '.join(MECHANISMS)}")
+    options: dict[str, Any] = {"neighbours": neighbours, "sensitivity": sensitivity}
+    if name == "top-r":
+        options |= {"count": count, "trials": math.inf if trials is None else trials}
+    elif count is not None or trials is not None:
+        raise InputError(f"count and trials belong to top-r; {name} has no such parameters")
+    return MECHANISMS[name](epsilon, **options)
+
+
+def check_size(size: Any, n_columns: int, n_included: int, name: str) -> None:
+    """Check the number of columns to select, under the name the user knows it by."""
+    low = max(1, n_included)
+    if isinstance(size, bool) or not isinstance(size, Integral):
+        raise InputError(f"{name} must be a whole number, not {size!r}")
+    if not low <= int(size) <= n_columns:
+        raise InputError(
+            f"{name} is {size}; with {n_columns} columns, {n_included} of them always included, it "
+            f"must lie between {low} and {n_columns}"
+        )
+
+
+def make_problem(
+    X: Any,
+    y: NDArray[np.float64],
+    limits: tuple[NDArray[np.float64], NDArray[np.float64]],
+    target_limits: tuple[float, float],
+    choice: Choice,
+    *,
+    neighbours: str,
+) -> Problem:
+    """Map columns and target onto [-1, 1] by their public limits and state the problem.
+
+    Under replace-one the number of rows is public and must not be zero; under add-remove it is
+    private, so an empty table is a table like any other.
+    """
+    if X.shape[0] == 0 and neighbours == "replace-one":
+        raise InputError(
+            "the table has 0 sample(s) (no rows) while a minimum of 1 is required when one row is "
+            "replaced by another (replace-one)"
+        )
+    design = as_design(X, bound=1.0, lower=limits[0], upper=limits[1])
+    size, include = int(choice.size), tuple(choice.include)
+    if choice.intercept:
+        # The constant column comes last, is always included and is dropped from the release.
+        include, size = (*include, design.n_columns), size + 1
+        design = design.with_ones()
+    return Problem(
+        design,
+        rescale_target(y, target_limits),
+        size=size,
+        loss=choice.loss,
+        x_bound=1.0,
+        y_bound=1.0,
+        radius=choice.radius,
+        ridge=choice.ridge,
+        include=include,
+    )
+
+
+def release(mechanism: Any, problem: Problem, n_columns: int, random_state: Any = None) -> Any:
+    """Release a support among the first `n_columns` columns.
+
+    Without a random state the operating system's entropy is used. With one the draw can be
+    repeated, hence foreseen: it is for experiments, and its guarantee says so.
+    """
+    if random_state is None:
+        released = mechanism.release(problem)
+    else:
+        support = mechanism.draw(problem, 1, random_state)[0]
+        guarantee = dataclasses.replace(mechanism.guarantee(problem), randomness="seeded")
+        released = Release(tuple(int(j) for j in support), guarantee)
+    kept = tuple(j for j in released.support if j < n_columns)
+    return dataclasses.replace(released, support=kept)
+
+
+def names_of(support: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the columns of a support."""
+    return tuple(names[j] for j in support)

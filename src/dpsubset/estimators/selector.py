@@ -1,0 +1,204 @@
+"""`SubsetSelector`: private best-subset selection as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpsubset.errors import InputError
+from dpsubset.estimators.bounds import column_limits, target_limits
+from dpsubset.estimators.inputs import as_matrix, as_target, column_positions
+from dpsubset.estimators.release import (
+    Choice,
+    check_size,
+    make_mechanism,
+    make_problem,
+    release,
+)
+
+__all__ = ["SubsetSelector"]
+
+_DEFAULT_EPSILON = 1.0
+_DEFAULT_NEIGHBOURS = "replace-one"
+
+
+class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """Select the columns that best explain a target, under differential privacy.
+
+    Columns and target are clipped to public bounds and mapped linearly onto [-1, 1]; the bounds
+    are never derived from the data. Fitting spends the privacy budget once; the fitted object
+    holds the released columns and their guarantee, no score and no data. Applying `transform` to
+    the private table gives private data again: the guarantee covers the choice of columns only.
+
+    Parameters
+    ----------
+    n_features_to_select : int, default=5
+        Number of columns to select, those of `always_include` counted.
+    epsilon : float, default=1.0
+        The privacy budget.
+    bounds_X : pair (lower, upper) or mapping {name: (lower, upper)}
+        Public limits of the columns: two numbers, two arrays of length p, or pairs by column name.
+        A sparse table needs lower = -upper.
+    bounds_y : pair (lower, upper)
+        Public limits of the target.
+    loss : str, default="squared"
+        The loss whose best subset is wanted.
+    mechanism : str or mechanism, default="permute-and-flip"
+        "permute-and-flip", "exponential", "top-r" or "mistakes"; or a mechanism object, which
+        brings its own epsilon and neighbours.
+    neighbours : {"replace-one", "add-remove"}, default="replace-one"
+        Which tables count as neighbours. Under "add-remove" the number of rows is private.
+    radius : float, default=1.0
+        Largest Euclidean norm of the coefficients, on the scale [-1, 1].
+    ridge : float, default=1.0
+        Weight of the coefficients' squared norm.
+    always_include : sequence of names or indices, default=()
+        Columns that are part of every selection.
+    fit_intercept : bool, default=False
+        Add a constant column that is always included; it counts as one more coefficient.
+    random_state : None, int or numpy.random.Generator, default=None
+        None draws from the operating system: a real release. Anything else is for experiments
+        only; the guarantee then says that it does not protect against who knows the seed.
+
+    Attributes
+    ----------
+    support_ : array of bool, shape (p,)
+        The selected columns.
+    guarantee_ : Guarantee
+        What the release guarantees; prints as a sentence.
+    release_ : Release
+        The released column indices and the guarantee.
+    n_features_in_ : int
+        Number of columns seen by `fit`.
+    feature_names_in_ : array of str
+        Column names seen by `fit`, if the table had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, (2000, 6))
+    >>> y = X[:, 1] - X[:, 4]
+    >>> selector = SubsetSelector(
+    ...     n_features_to_select=2, epsilon=5.0, bounds_X=(0, 10), bounds_y=(-10, 10), random_state=0
+    ... )
+    >>> selector.fit(X, y).get_support(indices=True)
+    array([1, 4])
+    """
+
+    support_: NDArray[np.bool_]
+
+    def __init__(
+        self,
+        *,
+        n_features_to_select: int = 5,
+        epsilon: float = _DEFAULT_EPSILON,
+        bounds_X: Any = None,
+        bounds_y: Any = None,
+        loss: Any = "squared",
+        mechanism: Any = "permute-and-flip",
+        neighbours: str = _DEFAULT_NEIGHBOURS,
+        radius: float = 1.0,
+        ridge: float = 1.0,
+        always_include: Any = (),
+        fit_intercept: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.epsilon = epsilon
+        self.bounds_X = bounds_X
+        self.bounds_y = bounds_y
+        self.loss = loss
+        self.mechanism = mechanism
+        self.neighbours = neighbours
+        self.radius = radius
+        self.ridge = ridge
+        self.always_include = always_include
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> SubsetSelector:
+        """Select columns; this spends the privacy budget.
+
+        Parameters
+        ----------
+        X : array, scipy.sparse matrix, pandas or polars DataFrame of shape (n, p)
+            The table.
+        y : array or Series of shape (n,)
+            The target.
+        """
+        for name in ("support_", "release_", "guarantee_"):
+            self.__dict__.pop(name, None)  # a fit that fails leaves no older result behind
+        mechanism = self._mechanism()
+        limits_y = target_limits(self.bounds_y)
+        table, names = as_matrix(X)
+        n_columns = table.shape[1]
+        limits_X = column_limits(self.bounds_X, names, n_columns)
+        include = column_positions(self.always_include, names, n_columns, "always_include")
+        check_size(self.n_features_to_select, n_columns, len(include), "n_features_to_select")
+        target = as_target(y, table.shape[0])
+        validate_data(self, X, skip_check_array=True, ensure_2d=False)  # the column names
+        self.n_features_in_ = n_columns
+        choice = Choice(
+            size=int(self.n_features_to_select),
+            loss=self.loss,
+            radius=self.radius,
+            ridge=self.ridge,
+            include=include,
+            intercept=bool(self.fit_intercept),
+        )
+        problem = make_problem(
+            table, target, limits_X, limits_y, choice, neighbours=mechanism.neighbours
+        )
+        released = release(mechanism, problem, n_columns, self.random_state)
+        self.support_ = np.zeros(n_columns, dtype=bool)
+        self.support_[list(released.support)] = True
+        self.release_ = released
+        self.guarantee_ = released.guarantee
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the selected columns of a table.
+
+        Parameters
+        ----------
+        X : array, scipy.sparse matrix, pandas or polars DataFrame of shape (n, p)
+            A table with the columns that `fit` saw.
+        """
+        check_is_fitted(self)
+        if getattr(X, "ndim", 2) != 2:
+            # scikit-learn's own message would print the values.
+            raise InputError("the table to transform must have two dimensions. Reshape your data")
+        return super().transform(X)
+
+    def _mechanism(self) -> Any:
+        given = self.mechanism
+        if isinstance(given, str):
+            return make_mechanism(given, self.epsilon, neighbours=self.neighbours)
+        if not (hasattr(given, "release") and hasattr(given, "guarantee")):
+            raise InputError("the mechanism must be a name or a mechanism object of dpsubset")
+        for name, default in (("epsilon", _DEFAULT_EPSILON), ("neighbours", _DEFAULT_NEIGHBOURS)):
+            if getattr(self, name) not in (default, getattr(given, name)):
+                raise InputError(
+                    f"{name} is given twice and differs: to the mechanism object and to the "
+                    "selector. Give it to the mechanism only"
+                )
+        return given
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "support_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,152 @@
+"""Squared loss: everything about a support follows from X'X, X'y and y'y (T1, T16)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dpsubset.losses.base import Fit, Floats, Loss
+
+__all__ = ["Squared", "fit_moments", "solve", "support_scores"]
+
+
+@njit(cache=True)
+def _cholesky(G, b, ridge, beta):  # type: ignore[no-untyped-def]
+    """Solve (G + ridge) beta = b; False when a pivot is too small to be trusted."""
+    k = b.size
+    L = np.empty((k, k))
+    for i in range(k):
+        for j in range(i + 1):
+            v = G[i, j]
+            for m in range(j):
+                v -= L[i, m] * L[j, m]
+            if i == j:
+                v += ridge
+                if not v > 1e-7 * (G[i, i] + ridge):
+                    return False
+                L[i, i] = np.sqrt(v)
+            else:
+                L[i, j] = v / L[j, j]
+    for i in range(k):
+        v = b[i]
+        for m in range(i):
+            v -= L[i, m] * beta[m]
+        beta[i] = v / L[i, i]
+    for i in range(k - 1, -1, -1):
+        v = beta[i]
+        for m in range(i + 1, k):
+            v -= L[m, i] * beta[m]
+        beta[i] = v / L[i, i]
+    return True
+
+
+@njit(cache=True)
+def _secular(w, c, radius):  # type: ignore[no-untyped-def]
+    """Return mu >= 0 with sum (c/(w+mu))^2 = radius^2, or 0 if the ball is not active.
+
+    Newton's method on 1/norm from the left of the root, where it rises monotonically.
+    """
+    mu = 0.0
+    for i in range(w.size):
+        mu = max(mu, abs(c[i]) / radius - w[i])
+    for _ in range(100):
+        norm2 = 0.0
+        slope = 0.0
+        for i in range(w.size):
+            if c[i] != 0.0:
+                q = c[i] / (w[i] + mu)
+                norm2 += q * q
+                slope += q * q / (w[i] + mu)
+        norm = np.sqrt(norm2)
+        if norm <= radius * (1.0 + 1e-15):
+            break
+        step = norm2 / slope * (norm - radius) / radius
+        if not step > 1e-16 * mu:
+            break
+        mu += step
+    return mu
+
+
+@njit(cache=True)
+def solve(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
+    """Fill `beta`, the minimiser over the ball; return the primal and the dual gain, and mu.
+
+    R = y'y - gain. The ball keeps the value well conditioned when G is singular (T19): an error
+    in G or b changes it by no more than the largest change of the objective over the ball.
+    """
+    if _cholesky(G, b, ridge, beta):
+        norm2 = 0.0
+        gain = 0.0
+        for i in range(b.size):
+            norm2 += beta[i] * beta[i]
+            gain += beta[i] * b[i]
+        if norm2 <= radius * radius:
+            return gain, gain, 0.0
+    w, Q = np.linalg.eigh(G)
+    w = np.maximum(w, 0.0) + ridge
+    c = Q.T @ b
+    mu = _secular(w, c, radius)
+    coordinates = np.zeros(b.size)
+    dual = mu * radius * radius
+    norm2 = 0.0
+    for i in range(b.size):
+        if c[i] != 0.0:
+            coordinates[i] = c[i] / (w[i] + mu)
+            dual += c[i] * coordinates[i]
+            norm2 += coordinates[i] ** 2
+    if norm2 > radius * radius:
+        coordinates *= radius / np.sqrt(norm2)
+    primal = 0.0
+    for i in range(b.size):
+        primal += (2.0 * c[i] - w[i] * coordinates[i]) * coordinates[i]
+    beta[:] = Q @ coordinates
+    return primal, dual, mu
+
+
+@njit(cache=True)
+def support_scores(G, b, yy, supports, ridge, radius):  # type: ignore[no-untyped-def]
+    """Return R(S) for every row S of `supports` (indices into G and b)."""
+    m, k = supports.shape
+    scores = np.empty(m)
+    beta = np.empty(k)
+    block = np.empty((k, k))
+    target = np.empty(k)
+    for r in range(m):
+        for i in range(k):
+            target[i] = b[supports[r, i]]
+            for j in range(k):
+                block[i, j] = G[supports[r, i], supports[r, j]]
+        scores[r] = yy - solve(block, target, ridge, radius, beta)[0]
+    return scores
+
+
+def fit_moments(G: Floats, b: Floats, yy: float, ridge: float, radius: float) -> Fit:
+    """Fit from the moments X'X, X'y, y'y of a few columns."""
+    beta = np.empty(b.size)
+    primal, dual, _ = solve(np.ascontiguousarray(G), b, ridge, radius, beta)
+    return Fit(beta, yy - primal, yy - dual)
+
+
+class Squared(Loss):
+    """l(y, t) = (y - t)^2.
+
+    >>> Squared().largest(1.0, 2.0), Squared().published(1.0, 2.0)
+    (9.0, 10.0)
+    """
+
+    name = "squared"
+
+    def value(self, y: Floats, t: Floats) -> Floats:
+        return np.asarray((y - t) ** 2)
+
+    def conjugate(self, y: Floats, a: Floats) -> Floats:
+        return np.asarray(a * y + a**2 / 4)
+
+    def largest(self, y_bound: float, t_bound: float) -> float:
+        return (y_bound + t_bound) ** 2
+
+    def published(self, y_bound: float, t_bound: float) -> float:
+        return 2 * y_bound**2 + 2 * t_bound**2
+
+    def fit(self, columns: Floats, y: Floats, ridge: float, radius: float) -> Fit:
+        return fit_moments(columns.T @ columns, columns.T @ y, float(y @ y), ridge, radius)

@@ -1,0 +1,225 @@
+"""A problem: a bounded table, a target, a loss and the supports to choose from (T1)."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpsubset.designs import Design, Features, Gram, as_design
+from dpsubset.designs.dense import NOT_FINITE
+from dpsubset.errors import InputError
+from dpsubset.losses import Loss, as_loss
+from dpsubset.losses.squared import Floats, Squared, fit_moments
+
+__all__ = ["Problem", "positive"]
+
+ROUNDING = 1e-12  # slack of a score or a bound, in units of n * Delta (T19)
+
+
+def positive(value: Any, name: str, *, zero: bool = False) -> float:
+    """Return a parameter as a float, or say that it must be a finite positive number."""
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or value < 0 or (value == 0 and not zero):
+        kind = "a finite number, zero or larger" if zero else "a finite number larger than zero"
+        raise InputError(f"{name} must be {kind}, not {value!r}")
+    return float(value)
+
+
+class Problem:
+    """Which s columns best explain y? A score for every support, and how far one row can move it.
+
+    Parameters
+    ----------
+    X : array (n, p), scipy.sparse matrix, or Design
+        Entries are clipped to [-x_bound, x_bound]. No copy is made.
+    y : array (n,)
+        Clipped to [-y_bound, y_bound].
+    size : int
+        Number of columns in a support, the included ones counted.
+    loss : str or Loss
+        "squared".
+    x_bound, y_bound : float
+        Public limits on entries; never derive them from the data.
+    radius : float
+        Coefficients have Euclidean norm at most this.
+    ridge : float
+        Weight of the squared norm of the coefficients, for the sum over rows.
+    include, exclude : indices
+        Columns that every support contains, and columns that none contains.
+    groups : list of lists of columns, optional
+        Features; in this version each holds one column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.eye(4); y = np.array([1.0, 0.5, 0.0, 0.0])
+    >>> problem = Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=2.0)
+    >>> problem.score([0, 1]), problem.n_supports
+    (0.0, 6)
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        size: int,
+        x_bound: float,
+        y_bound: float,
+        radius: float,
+        loss: str | Loss = "squared",
+        ridge: float = 0.0,
+        include: Iterable[int] = (),
+        exclude: Iterable[int] = (),
+        groups: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        self.loss = as_loss(loss)
+        self.x_bound = positive(x_bound, "x_bound")
+        self.y_bound = positive(y_bound, "y_bound")
+        self.radius = positive(radius, "radius")
+        self.ridge = positive(ridge, "ridge", zero=True)
+        self.design = X if isinstance(X, Design) else as_design(X, bound=self.x_bound)
+        if self.design.bound != self.x_bound:
+            raise InputError(
+                f"x_bound is {self.x_bound}, but the design was made with bound "
+                f"{self.design.bound}; give the same number to both"
+            )
+        self.y = _target(y, self.design.n_rows, self.y_bound)
+        self.features = Features.of(groups, self.design.n_columns)
+        self._choose(size, include, exclude)
+
+    def _choose(self, size: int, include: Iterable[int], exclude: Iterable[int]) -> None:
+        p = len(self.features)
+        self.include = _indices(include, p, "include")
+        self.exclude = _indices(exclude, p, "exclude")
+        if set(self.include) & set(self.exclude):
+            raise InputError("a column is both included and excluded; choose one")
+        if isinstance(size, bool) or not isinstance(size, numbers.Integral):
+            raise InputError(f"size must be a whole number, not {size!r}")
+        self.size = int(size)
+        low, high = max(1, len(self.include)), p - len(self.exclude)
+        if not low <= self.size <= high:
+            raise InputError(
+                f"size is {self.size}; with {p} columns, {len(self.include)} included and "
+                f"{len(self.exclude)} excluded it must lie between {low} and {high}"
+            )
+        fixed = set(self.include) | set(self.exclude)
+        self.free: NDArray[np.intp] = np.array(
+            [j for j in range(p) if j not in fixed], dtype=np.intp
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows; private under the add-remove relation."""
+        return self.design.n_rows
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns (features)."""
+        return len(self.features)
+
+    @property
+    def to_choose(self) -> int:
+        """How many columns are chosen beside the included ones."""
+        return self.size - len(self.include)
+
+    @property
+    def n_supports(self) -> int:
+        """Number of supports to choose from."""
+        return math.comb(self.free.size, self.to_choose)
+
+    def sensitivity(self, rule: str = "tight") -> float:
+        """Return Delta: how far replacing or adding one row moves any score (T2).
+
+        rule="tight" is the largest value of the loss; rule="paper" the paper's looser Lemma.
+        """
+        t_bound = self.radius * self.x_bound * math.sqrt(self.size)
+        if rule == "tight":
+            return self.loss.largest(self.y_bound, t_bound)
+        if rule == "paper":
+            return self.loss.published(self.y_bound, t_bound)
+        raise InputError(f"unknown sensitivity rule {rule!r}; allowed: tight, paper")
+
+    @property
+    def slack(self) -> float:
+        """Bound on the rounding error of a score or a lower bound (T19)."""
+        return ROUNDING * max(self.n_rows, 1) * self.sensitivity()
+
+    @cached_property
+    def gram(self) -> Gram:
+        """Inner products of the columns, on demand."""
+        return Gram(self.design)
+
+    @cached_property
+    def correlations(self) -> Floats:
+        """X'y."""
+        return self.design.correlate(self.y)
+
+    @cached_property
+    def energy(self) -> float:
+        """y'y, the score of the empty support."""
+        return float(self.y @ self.y)
+
+    def score(self, support: Iterable[int]) -> float:
+        """Return R(S), summed over rows: the smallest penalised loss on the support (T1)."""
+        low, high = self.interval(support)
+        return (low + high) / 2
+
+    def interval(self, support: Iterable[int]) -> tuple[float, float]:
+        """Return numbers that enclose R(S), rounding included (T16, T19)."""
+        chosen = _indices(support, self.n_columns, "support")
+        if len(chosen) != self.size:
+            raise InputError(f"the support has {len(chosen)} columns; this problem has size {self.size}")
+        return self._interval(np.array(chosen, dtype=np.intp))
+
+    def _interval(self, support: NDArray[np.intp]) -> tuple[float, float]:
+        columns = self.features.columns(support)
+        if isinstance(self.loss, Squared):
+            fit = fit_moments(
+                self.gram.block(columns),
+                self.correlations[columns],
+                self.energy,
+                self.ridge,
+                self.radius,
+            )
+        else:
+            fit = self.loss.fit(self.design.take(columns), self.y, self.ridge, self.radius)
+        return fit.dual - self.slack, fit.primal + self.slack
+
+
+def _target(y: ArrayLike, n_rows: int, bound: float) -> Floats:
+    try:
+        array = np.asarray(y)
+    except ValueError as error:
+        raise InputError("the target is ragged; give one number a row") from error
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"the target must have one dimension, not {array.ndim}")
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"the target has type {array.dtype}; it must hold numbers")
+    if array.size != n_rows:
+        raise InputError("the target and the table have different numbers of rows")
+    values = array.astype(np.float64)
+    if not np.isfinite(values).all():
+        raise InputError(NOT_FINITE)
+    return np.clip(values, -bound, bound, out=values)
+
+
+def _indices(given: Iterable[int], p: int, name: str) -> tuple[int, ...]:
+    try:
+        items = list(given)
+    except TypeError as error:
+        raise InputError(f"{name} must be a list of column indices") from error
+    whole = all(isinstance(j, numbers.Integral) and not isinstance(j, bool) for j in items)
+    if not whole or len(set(items)) != len(items) or any(not 0 <= j < p for j in items):
+        raise InputError(
+            f"{name} must list different column indices between 0 and {p - 1}, each once"
+        )
+    return tuple(sorted(int(j) for j in items))

@@ -1,0 +1,100 @@
+"""Search: the best support, the R best, the best at every number of mistakes, all proven (T17)."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+import numpy as np
+
+from dpsubset.cuts.reduced import extension_scores, reduce
+from dpsubset.cuts.region import Region, patterns, root
+from dpsubset.cuts.start import complete, start, steady
+from dpsubset.errors import InputError
+from dpsubset.problem import Problem
+from dpsubset.search.found import Found, Limits, Progress, ProgressCallback
+from dpsubset.search.tree import Shortlist, Tree
+
+__all__ = ["Found", "Limits", "Progress", "best", "best_by_mistakes", "top"]
+
+_MOST_PATTERNS = 8  # 2^8 starting regions at most
+
+
+def best(
+    problem: Problem, *, limits: Limits | None = None, progress: ProgressCallback | None = None
+) -> Found:
+    """Return the support of smallest score.
+
+    >>> import numpy as np
+    >>> X = np.eye(4); y = np.array([0.0, 1.0, 0.0, 0.5])
+    >>> best(Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=2.0)).support
+    (1, 3)
+    """
+    return top(problem, 1, limits=limits, progress=progress)[0]
+
+
+def top(
+    problem: Problem,
+    count: int,
+    *,
+    limits: Limits | None = None,
+    progress: ProgressCallback | None = None,
+) -> list[Found]:
+    """Return the `count` supports of smallest score in ascending order (all, if there are fewer)."""
+    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
+        raise InputError(f"count must be a whole number of at least 1, not {count!r}")
+    shortlist = _shortlist(problem, min(int(count), problem.n_supports))
+    seed, mu = start(problem)
+    _seed_with_swaps(problem, shortlist, seed)
+    tree = Tree(problem, shortlist, [0.0, mu], limits or Limits(), progress)
+    proven = tree.run(_partition(problem, seed))
+    return shortlist.found(problem, proven)
+
+
+def best_by_mistakes(
+    problem: Problem, *, limits: Limits | None = None, progress: ProgressCallback | None = None
+) -> list[Found]:
+    """Return, for k = 0, 1, ..., the best support with k columns outside the best support."""
+    first = best(problem, limits=limits, progress=progress)
+    out = [first]
+    mu = start(problem)[1]
+    for mistakes in range(1, problem.to_choose + 1):
+        regions = patterns(problem, first.support, mistakes)
+        if not regions:
+            break
+        shortlist = _shortlist(problem, 1)
+        for region in regions:
+            support = complete(problem, region, max(mu, steady(problem)))
+            shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
+        tree = Tree(problem, shortlist, [0.0, mu], limits or Limits(), progress)
+        proven = tree.run(regions) and first.proven
+        out += shortlist.found(problem, proven)
+    return out
+
+
+def _shortlist(problem: Problem, count: int) -> Shortlist:
+    return Shortlist(count, problem.size, problem.n_columns)
+
+
+def _partition(problem: Problem, seed: tuple[int, ...]) -> list[Region]:
+    """Return all patterns over the seed when they are few, else the region of all supports."""
+    if problem.to_choose > _MOST_PATTERNS:
+        return [root(problem)]
+    return [r for k in range(problem.to_choose + 1) for r in patterns(problem, seed, k)]
+
+
+def _seed_with_swaps(problem: Problem, shortlist: Shortlist, seed: tuple[int, ...]) -> None:
+    """Offer the seed and all its one-swaps, so that the threshold starts low."""
+    shortlist.offer(np.array(seed, dtype=np.int64), problem.score(seed))
+    if math.isfinite(shortlist.worst):
+        return
+    mu = steady(problem)
+    for region in patterns(problem, seed, 1):
+        support = np.empty(problem.size, dtype=np.int64)
+        inside = region.inside[: problem.size - 1]
+        columns = region.free if region.free.size else np.array(region.inside[-1:], dtype=np.intp)
+        support[:-1] = inside
+        scores = extension_scores(problem, reduce(problem, inside, mu), columns)
+        for column, score in zip(columns, scores, strict=True):
+            support[-1] = column
+            shortlist.offer(support, float(score))

@@ -1,0 +1,213 @@
+"""One branch and bound for all three questions: the best supports of a union of regions (T17)."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from itertools import count as counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.cuts.curvature import curvature, smallest_eigenvalue
+from dpsubset.cuts.reduced import Reduced, extension_scores, reduce
+from dpsubset.cuts.region import Region
+from dpsubset.cuts.start import steady
+from dpsubset.losses.squared import Floats
+from dpsubset.problem import Problem
+from dpsubset.search.found import Found, Limits, Progress, ProgressCallback
+from dpsubset.search.kernel import _push, explore
+
+__all__ = ["Shortlist", "Tree"]
+
+_MOST = 1200  # candidates handed to the compiled search at once
+_ALLOWANCE = 200_000  # its nodes before the region is split instead
+
+
+class Shortlist:
+    """The best supports seen so far, at most `count`; the worst of a full list is the threshold."""
+
+    def __init__(self, count: int, size: int, n_columns: int) -> None:
+        self.scores = np.empty(count)
+        self.keys = np.empty(count, dtype=np.uint64)
+        self.supports = np.empty((count, size), dtype=np.int64)
+        self.filled = 0
+        hashing = np.random.default_rng(20)  # fixed: keys only tell supports apart
+        self.column_keys = hashing.integers(1, 2**64, size=n_columns, dtype=np.uint64)
+
+    @property
+    def worst(self) -> float:
+        """The score to beat."""
+        return float(self.scores[0]) if self.filled == self.scores.size else math.inf
+
+    @property
+    def heap(self) -> tuple[Floats, NDArray[np.uint64], NDArray[np.int64]]:
+        """The arrays that the compiled search fills."""
+        return self.scores, self.keys, self.supports
+
+    def offer(self, support: NDArray[np.int64], score: float) -> None:
+        """Take a support if it is among the best so far."""
+        key = np.bitwise_xor.reduce(self.column_keys[support])
+        self.filled = int(
+            _push(self.scores, self.keys, self.supports, self.filled, score, key, support)
+        )
+
+    def found(self, problem: Problem, proven: bool) -> list[Found]:
+        """Return the list in ascending order, each score computed afresh."""
+        rows = [tuple(sorted(int(j) for j in row)) for row in self.supports[: self.filled]]
+        scored = sorted((float(self.scores[i]), row) for i, row in enumerate(rows))
+        return [Found(row, score, proven) for score, row in scored]
+
+
+class Tree:
+    """Open regions in the order of their bounds; each is searched, split or dismissed."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        shortlist: Shortlist,
+        multipliers: list[float],
+        limits: Limits,
+        progress: ProgressCallback | None,
+    ) -> None:
+        self._problem = problem
+        self._list = shortlist
+        self._curvature = curvature(problem)
+        floor = steady(problem)
+        self._multipliers = sorted({max(floor, mu) for mu in multipliers})
+        self._left = math.inf if limits.nodes is None else float(limits.nodes)
+        self._deadline = limits.deadline()
+        self._progress = progress
+        self._spent = 0
+        self._queue: list[tuple[float, int, Region]] = []
+        self._ticket = counter()
+
+    def run(self, regions: list[Region]) -> bool:
+        """Search the regions; True when nothing better can be left in them."""
+        for region in regions:
+            heapq.heappush(self._queue, (-math.inf, next(self._ticket), region))
+        while self._queue:
+            bound, _, region = self._queue[0]
+            if self._closed(bound):
+                return True
+            if self._left <= 0 or time.monotonic() > self._deadline:
+                return False
+            heapq.heappop(self._queue)
+            self._expand(region)
+            self._report(bound)
+        return True
+
+    def _report(self, bound: float) -> None:
+        if self._progress is not None:
+            best = float(self._list.scores[: self._list.filled].min(initial=math.inf))
+            self._progress(Progress(self._spent, len(self._queue), best, bound))
+
+    def _closed(self, bound: float) -> bool:
+        # Within the rounding slack two scores are equal, so ties need not be searched (T19).
+        return bound + self._problem.slack >= self._list.worst
+
+    def _count(self, nodes: int) -> None:
+        self._left -= nodes
+        self._spent += nodes
+
+    def _expand(self, region: Region) -> None:
+        problem = self._problem
+        self._count(1)
+        if region.to_choose == 0:
+            support = np.array(region.inside, dtype=np.int64)
+            self._list.offer(support, problem.score(region.inside))
+            return
+        reduced, weights, bound = self._bounded(region)
+        if self._closed(bound):
+            return
+        if region.to_choose == 1:
+            self._singles(region, reduced)
+            return
+        region, weights = self._screen(region, weights, reduced.base - self._error(reduced))
+        if region.empty:
+            return
+        if region.free.size <= _MOST and self._search(region, reduced):
+            return
+        column = int(region.free[int(np.argmax(weights))])
+        for part in region.split(column):
+            heapq.heappush(self._queue, (bound, next(self._ticket), part))
+
+    def _bounded(self, region: Region) -> tuple[Reduced, Floats, float]:
+        """Return the reduction, column weights and bound at the best of the multipliers."""
+        t = region.to_choose
+        found: tuple[Reduced, Floats, float] | None = None
+        for mu in self._multipliers:
+            reduced = reduce(self._problem, region.inside, mu)
+            pivots = reduced.pivots if t == 1 else self._curvature + reduced.penalty
+            weights = (reduced.correlations**2 / pivots)[region.free]
+            top = float(np.partition(weights, -t)[-t:].sum())
+            bound = reduced.base - top - self._error(reduced)
+            if found is None or bound > found[2]:
+                found = reduced, weights, bound
+        assert found is not None
+        return found
+
+    def _error(self, reduced: Reduced) -> float:
+        """Bound the rounding of an elimination: it grows with the condition number (T19)."""
+        scale = float(self._problem.gram.diagonal.max(initial=0.0)) + reduced.penalty
+        condition = scale / (reduced.penalty + self._curvature)
+        size = self._problem.size
+        return self._problem.slack + 1e-15 * size * size * condition * self._problem.energy
+
+    def _singles(self, region: Region, reduced: Reduced) -> None:
+        """Score every support of a region with one column to choose (T11: no slack at all)."""
+        bounds = reduced.base - reduced.single_gains()[region.free] - self._error(reduced)
+        open_ = region.free[bounds + self._problem.slack < self._list.worst]
+        scores = extension_scores(self._problem, reduced, open_)
+        support = np.empty(region.size, dtype=np.int64)
+        support[:-1] = region.inside
+        for i in np.argsort(scores, kind="stable"):
+            if scores[i] >= self._list.worst:
+                break
+            support[-1] = open_[i]
+            self._list.offer(support, float(scores[i]))
+
+    def _screen(self, region: Region, weights: Floats, base: float) -> tuple[Region, Floats]:
+        """Drop the columns that no support below the threshold can contain."""
+        t = region.to_choose
+        top = np.partition(weights, -t)[-t:]
+        # With column j: its own weight and the t-1 largest of the others.
+        best_with = np.where(weights >= top.min(), top.sum(), weights + top.sum() - top.min())
+        kept = base - best_with + self._problem.slack < self._list.worst
+        return Region(region.inside, region.free[kept], region.size), weights[kept]
+
+    def _search(self, region: Region, reduced: Reduced) -> bool:
+        """Run the compiled search on a region; False when its allowance ran out."""
+        problem, t = self._problem, region.to_choose
+        free, index = region.free, reduced.inside
+        names = np.concatenate([index, free]).astype(np.int64)
+        G = np.ascontiguousarray(problem.gram.block(names))
+        k = index.size
+        H = G[k:, k:] - reduced.rows[:, free].T @ reduced.eliminated[:, free]
+        H[np.diag_indices(free.size)] += reduced.penalty
+        smallest = reduced.penalty + self._curvature
+        if t > 2 and free.size <= 400:
+            smallest = max(smallest, smallest_eigenvalue(H))
+        allowance = int(min(_ALLOWANCE, max(self._left, 1)))
+        filled, left = explore(
+            H,
+            reduced.correlations[free],
+            reduced.base,
+            t,
+            smallest,
+            problem.slack - self._error(reduced),
+            G,
+            problem.correlations[names],
+            problem.energy,
+            problem.ridge,
+            problem.radius,
+            names,
+            self._list.column_keys[names],
+            self._list.heap,
+            self._list.filled,
+            allowance,
+        )
+        self._list.filled = int(filled)
+        self._count(allowance - max(int(left), 0))
+        return bool(left >= 0)

@@ -1,0 +1,160 @@
+"""The bounds file: the limits of every column, written by the owner from public knowledge.
+
+[default]                # optional: for every column without a line of its own
+bounds = [-1, 1]
+
+[columns]
+"age" = [0, 120]
+"income" = [0, 2e5]
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpsubset.errors import InputError
+from dpsubset.estimators.bounds import as_pair
+
+__all__ = ["TableBounds", "bounds_template", "read_bounds"]
+
+Pair = tuple[float, float]
+
+_HEADER = """\
+# Public limits of the columns, for dpsubset select --bounds.
+#
+# Fill in [lower, upper] for every column from public knowledge: a unit, a legal range, the scale
+# of an instrument, a questionnaire's form. Do not look limits up in the table itself: limits taken
+# from the data break the privacy guarantee. Values outside the limits are clipped to them.
+#
+# One pair for all columns that have no line of their own:
+# [default]
+# bounds = [-1, 1]
+
+[columns]
+"""
+
+
+@dataclass(frozen=True)
+class TableBounds:
+    """Limits of the features, by name, and of the target."""
+
+    columns: dict[str, Pair]
+    target: Pair
+
+
+def bounds_template(names: Iterable[str], target: str | None = None) -> str:
+    r"""Return a bounds file whose limits are still empty; it is made from the names alone.
+
+    >>> print(bounds_template(["age", 'a"b']).splitlines()[-1])
+    "a\"b" = []
+    """
+    lines = (
+        f"{_quoted(name)} = []" + ("    # the target" if name == target else "") for name in names
+    )
+    return _HEADER + "\n".join(lines) + "\n"
+
+
+def read_bounds(
+    path: Path, names: Sequence[str], target: str, *, known: Iterable[str] | None = None
+) -> TableBounds:
+    """Read the limits of the features `names` and of the target.
+
+    Parameters
+    ----------
+    path : Path
+        A TOML file in the layout of `bounds_template`.
+    names : sequence of str
+        The features.
+    target : str
+        The target.
+    known : iterable of str, optional
+        All columns of the table: a name outside them is a mistake. Features and target, if None.
+    """
+    content = _load(path)
+    columns = _section(content, "columns", path)
+    default = _section(content, "default", path)
+    extra = [key for key in content if key not in ("columns", "default")]
+    if extra or set(default) - {"bounds"}:
+        raise InputError(
+            f"{path}: only [columns] with lines name = [lower, upper], and [default] with "
+            "bounds = [lower, upper], are allowed"
+        )
+    allowed = {*names, target} if known is None else set(known)
+    unknown = [name for name in columns if name not in allowed]
+    if unknown:
+        raise InputError(
+            f"{path} names {unknown[0]!r}, which is not a column of the table. Correct the name or "
+            "remove the line"
+        )
+    fallback = _pair(default["bounds"], f"{path}: [default] bounds") if default else None
+    found = {
+        name: _pair(columns[name], f"{path}: the bounds of column {name!r}")
+        for name in [*names, target]
+        if name in columns
+    }
+    missing = [name for name in [*names, target] if name not in found]
+    if missing and fallback is None:
+        raise InputError(
+            f"{path} has no bounds for column {missing[0]!r} ({len(missing)} missing in all). Add "
+            f"the line {_quoted(missing[0])} = [lower, upper] under [columns], or give all such "
+            "columns one pair under [default]"
+        )
+    if fallback is not None:
+        found.update(dict.fromkeys(missing, fallback))
+    return TableBounds({name: found[name] for name in names}, found[target])
+
+
+def _load(path: Path) -> dict[str, Any]:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder. Name a TOML file with bounds")
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise InputError(
+            f"{path}: no such file. `dpsubset bounds TABLE --output {path}` writes a template"
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text. Give a TOML file with bounds") from None
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
+        raise InputError(f"{path} is not valid TOML. {_layout()}") from None
+
+
+def _layout() -> str:
+    return 'Its lines look like this: [columns], then "age" = [0, 120]'
+
+
+def _section(content: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
+    section = content.get(name, {})
+    if not isinstance(section, dict):
+        raise InputError(f"{path}: {name} must be a table. {_layout()}")
+    return section
+
+
+def _pair(given: Any, what: str) -> Pair:
+    if given == []:
+        raise InputError(
+            f"{what} are still empty. Fill in [lower, upper] from public knowledge, not from the "
+            "table"
+        )
+    if not isinstance(given, list):
+        raise InputError(f"{what} must be a pair [lower, upper] of numbers")
+    return as_pair(given, what)
+
+
+def _quoted(name: str) -> str:
+    """Return the name as a TOML key: a basic string, quotes and control characters escaped."""
+    escaped = (
+        f"\\u{ord(character):04x}"
+        if ord(character) < 0x20 or ord(character) == 0x7F
+        else "\\" + character
+        if character in '"\\'
+        else character
+        for character in name
+    )
+    return '"' + "".join(escaped) + '"'

@@ -1,0 +1,273 @@
+"""Brute force: every support listed, every score and every law computed the slow, plain way.
+
+Nothing here imports the library. Scores come from singular values of the listed columns and
+bisection on the ball's multiplier (never from a Gram matrix), each with a dual value that
+certifies it; laws come from the definitions of the mechanisms (T4, T5, T6, T8).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.special import logsumexp, roots_legendre
+
+KINDS = ("plain", "correlated", "duplicates", "ties", "ball", "ridge0", "wide", "marked")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A raw table (entries may lie outside the bounds) with the parameters of a problem."""
+
+    kind: str
+    X: np.ndarray
+    y: np.ndarray
+    size: int
+    x_bound: float
+    y_bound: float
+    radius: float
+    ridge: float
+    include: tuple[int, ...] = ()
+    exclude: tuple[int, ...] = ()
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments of `Problem(case.X, case.y, ...)`."""
+        names = ("size", "x_bound", "y_bound", "radius", "ridge", "include", "exclude")
+        return {name: getattr(self, name) for name in names}
+
+    def clipped(self) -> tuple[np.ndarray, np.ndarray]:
+        X = np.clip(np.asarray(self.X, dtype=float), -self.x_bound, self.x_bound)
+        return X, np.clip(np.asarray(self.y, dtype=float), -self.y_bound, self.y_bound)
+
+    def supports(self) -> np.ndarray:
+        return all_supports(self.X.shape[1], self.size, self.include, self.exclude)
+
+    def scores(self, supports: np.ndarray | None = None) -> np.ndarray:
+        X, y = self.clipped()
+        listed = self.supports() if supports is None else supports
+        return certified_scores(X, y, listed, self.radius, self.ridge)[0]
+
+    def scale(self) -> float:
+        """Return y'y: no score is above it, and rounding is relative to it."""
+        return float(np.sum(self.clipped()[1] ** 2))
+
+    def delta(self, rule: str = "tight") -> float:
+        """Return the largest value of one row's loss (T2), or the paper's larger bound."""
+        reach = self.radius * self.x_bound * math.sqrt(self.size)
+        if rule == "paper":
+            return 2 * self.y_bound**2 + 2 * reach**2
+        return (self.y_bound + reach) ** 2
+
+    def kappa(self, epsilon: float, neighbours: str, rule: str = "tight") -> float:
+        halves = {"replace-one": 2.0, "add-remove": 1.0}[neighbours]
+        return epsilon / (halves * self.delta(rule))
+
+
+def all_supports(
+    p: int, size: int, include: tuple[int, ...] = (), exclude: tuple[int, ...] = ()
+) -> np.ndarray:
+    """List every allowed support, each sorted, in lexicographic order."""
+    free = [j for j in range(p) if j not in include and j not in exclude]
+    chosen = itertools.combinations(free, size - len(include))
+    rows = sorted(tuple(sorted((*include, *extra))) for extra in chosen)
+    return np.array(rows, dtype=np.int64).reshape(len(rows), size)
+
+
+def certified_scores(
+    X: np.ndarray, y: np.ndarray, supports: np.ndarray, radius: float, ridge: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return R(S) (T1) of every listed support as a primal value and a dual value below it."""
+    n, p = X.shape
+    if n == 0:
+        return np.zeros(len(supports)), np.zeros(len(supports))
+    if n > p + 1:  # a rotation of the rows changes no score
+        triangle = np.linalg.qr(np.column_stack([X, y]), mode="r")
+        X, y = triangle[:, :p], triangle[:, p]
+    U, sigma, _ = np.linalg.svd(X.T[supports].transpose(0, 2, 1), full_matrices=False)
+    sigma = np.where(sigma > 1e-11 * max(1e-300, float(np.abs(X).max())), sigma, 0.0)
+    c = np.einsum("kir,i->kr", U, y)
+    rest = np.sum((y - np.einsum("kir,kr->ki", U, c)) ** 2, axis=1)
+    mu = _multiplier(sigma, c, radius, ridge)
+    beta = _coefficients(sigma, c, ridge, mu)
+    norm = np.linalg.norm(beta, axis=1, keepdims=True)
+    beta = beta * np.minimum(1.0, radius / np.maximum(norm, 1e-300))
+    primal = rest + np.sum((c - sigma * beta) ** 2 + ridge * beta**2, axis=1)
+    explained = np.sum(sigma * c * _coefficients(sigma, c, ridge, mu), axis=1)
+    return primal, rest + np.sum(c**2, axis=1) - explained - mu * radius**2
+
+
+def _coefficients(sigma: np.ndarray, c: np.ndarray, ridge: float, mu: np.ndarray) -> np.ndarray:
+    bottom = sigma**2 + ridge + mu[:, None]
+    return np.where(sigma > 0, sigma * c / np.where(bottom > 0, bottom, 1.0), 0.0)
+
+
+def _multiplier(sigma: np.ndarray, c: np.ndarray, radius: float, ridge: float) -> np.ndarray:
+    """Return the ball's multiplier: bisection on the norm, which falls as mu grows."""
+    high = np.linalg.norm(sigma * c, axis=1) / radius
+    low = np.zeros_like(high)
+    free = np.linalg.norm(_coefficients(sigma, c, ridge, low), axis=1) <= radius
+    for _ in range(70):
+        middle = (low + high) / 2
+        outside = np.linalg.norm(_coefficients(sigma, c, ridge, middle), axis=1) > radius
+        low, high = np.where(outside, middle, low), np.where(outside, high, middle)
+    return np.where(free, 0.0, high)
+
+
+# ---- laws, as log-probabilities over the listed supports -----------------------------------
+
+
+def exponential_law(scores: np.ndarray, kappa: float) -> np.ndarray:
+    """T4: log-probabilities proportional to exp(-kappa R)."""
+    return -kappa * scores - logsumexp(-kappa * scores)
+
+
+def race_law(scores: np.ndarray, kappa: float) -> np.ndarray:
+    """T8 by the race of uniform clocks: the integral of one density times all other survivals.
+
+    In units of the best support's deadline the integrand is a polynomial of degree N - 1 with
+    positive values, so Gauss-Legendre quadrature with N // 2 + 1 nodes is exact and stable.
+    """
+    log_q = -kappa * (scores - scores.min())
+    nodes, weights = roots_legendre(len(scores) // 2 + 1)
+    x = (nodes + 1) / 2
+    survival = np.log1p(-np.exp(log_q)[:, None] * x[None, :])
+    others = survival.sum(axis=0)[None, :] - survival
+    return log_q + logsumexp(others + np.log(weights / 2)[None, :], axis=1)
+
+
+def top_law(scores: np.ndarray, kappa: float, count: int, trials: float = math.inf) -> np.ndarray:
+    """T5: the `count` best keep their weight, the others share the weight of the last of them.
+
+    With finite `trials` a tail draw is up to that many uniform draws over all supports, ended by
+    the first outside the top; the last one is returned.
+    """
+    total = len(scores)
+    order = np.argsort(scores, kind="stable")
+    law = exponential_law(np.minimum(scores, scores[order[count - 1]]), kappa)
+    if count == total or math.isinf(trials):
+        return law
+    top, tail = order[:count], order[count:]
+    log_tail = logsumexp(law[tail])
+    log_stuck = trials * math.log(count / total)
+    result = law.copy()
+    result[top] = np.logaddexp(law[top], log_tail + log_stuck - math.log(count))
+    result[tail] = log_tail + math.log1p(-math.exp(log_stuck)) - math.log(total - count)
+    return result
+
+
+def top_epsilon(case: Case, epsilon: float, count: int, trials: float) -> float:
+    """Return the paper's epsilon' of finite trials under replace-one."""
+    total = len(case.supports())
+    if count == total or math.isinf(trials):
+        return epsilon
+    kappa = case.kappa(epsilon, "replace-one")
+    log_delta0 = -kappa * len(case.y) * case.y_bound**2 - math.log(total)
+    log_stuck = trials * math.log(count / total)
+    return float(np.logaddexp(epsilon, log_stuck - log_delta0)) - math.log(-math.expm1(log_stuck))
+
+
+def mistakes_of(supports: np.ndarray, best: np.ndarray | tuple[int, ...]) -> np.ndarray:
+    """Return for every support the number of its columns outside `best`."""
+    return supports.shape[1] - np.isin(supports, np.asarray(best)).sum(axis=1)
+
+
+def mistakes_law(scores: np.ndarray, supports: np.ndarray, kappa: float) -> np.ndarray:
+    """T6: every support weighs as much as the best one with as many mistakes."""
+    if gap(scores) < 1e-9 * max(1.0, float(scores.min())):
+        raise ValueError("two best supports tie: the law depends on which one is taken")
+    k = mistakes_of(supports, supports[scores.argmin()])
+    least = np.array([scores[k == one].min() for one in range(k.max() + 1)])
+    return exponential_law(least[k], kappa)
+
+
+def gap(scores: np.ndarray) -> float:
+    """Return R_(2) - R_(1), the distance between the best support and the next."""
+    if len(scores) < 2:
+        return math.inf
+    first, second = np.partition(scores, 1)[:2]
+    return float(second - first)
+
+
+# ---- comparing draws with a law --------------------------------------------------------------
+
+
+def counts_of(draws: np.ndarray, supports: np.ndarray) -> np.ndarray:
+    """Count how often each listed support was drawn; an unlisted draw is an error."""
+    places = {tuple(row): i for i, row in enumerate(supports.tolist())}
+    counts = np.zeros(len(supports), dtype=np.int64)
+    rows, repeats = np.unique(np.asarray(draws), axis=0, return_counts=True)
+    for row, repeat in zip(rows.tolist(), repeats.tolist(), strict=True):
+        counts[places[tuple(row)]] += repeat
+    return counts
+
+
+def chi_square(counts: np.ndarray, log_law: np.ndarray, least: float = 5.0) -> tuple[float, int]:
+    """Return the p-value of Pearson's chi-square test and its number of cells.
+
+    The rarest supports are pooled into one cell until it expects `least` draws. One cell alone
+    compares nothing: callers check that enough cells remain.
+    """
+    expected = counts.sum() * np.exp(log_law)
+    order = np.argsort(expected, kind="stable")
+    expected, counts = expected[order], counts[order]
+    pooled = 1 + int(np.searchsorted(np.cumsum(expected), least))
+    expected = np.concatenate([[expected[:pooled].sum()], expected[pooled:]])
+    counts = np.concatenate([[counts[:pooled].sum()], counts[pooled:]])
+    if len(expected) < 2:
+        return 1.0, 1
+    statistic = float(np.sum((counts - expected) ** 2 / expected))
+    return float(stats.chi2.sf(statistic, len(expected) - 1)), len(expected)
+
+
+# ---- random problems ----------------------------------------------------------------------------
+
+
+def sizes(largest: int) -> list[tuple[int, int]]:
+    """List every (p, s) with 1 <= s <= p <= largest."""
+    return [(p, s) for p in range(1, largest + 1) for s in range(1, p + 1)]
+
+
+def random_case(seed: int, p: int, size: int, kind: str) -> Case:
+    """Draw a problem of the given kind; entries beyond the bounds occur and must be clipped."""
+    rng = np.random.default_rng([seed, p, size, KINDS.index(kind)])
+    include: tuple[int, ...] = ()
+    exclude: tuple[int, ...] = ()
+    shape = kind
+    if kind == "marked":
+        marks = rng.permutation(p)
+        inside, outside = rng.integers(0, size + 1), rng.integers(0, p - size + 1)
+        include = tuple(int(j) for j in marks[:inside])
+        exclude = tuple(int(j) for j in marks[p - outside :])
+        shape = str(rng.choice(KINDS[:-1]))
+    n = int(rng.integers(0, size)) if shape == "wide" else int(rng.integers(size, 4 * p + 8))
+    X, y = _table(rng, n, p, shape)
+    x_bound, y_bound = (float(b) for b in rng.choice([0.01, 1.0, 30.0], size=2))
+    ridge = float(rng.choice([0.0, 1e-9, 0.05, 1.0, 20.0]))
+    radius = float(rng.choice([0.7, 2.0, 10.0]))
+    if shape == "ball":
+        radius = float(rng.uniform(0.01, 0.3))
+    if shape == "ridge0":
+        ridge, radius = 0.0, 50.0
+    if shape == "ties":
+        x_bound, y_bound = 1.0, 1.0
+    ridge, radius = ridge * x_bound**2, radius * y_bound / x_bound
+    X, y = X * x_bound, y * y_bound
+    return Case(kind, X, y, size, x_bound, y_bound, radius, ridge, include, exclude)
+
+
+def _table(rng: np.random.Generator, n: int, p: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    if kind == "ties":
+        return rng.integers(-1, 2, (n, p)).astype(float), rng.integers(-1, 2, n).astype(float)
+    X = rng.normal(scale=0.7, size=(n, p))
+    if kind == "correlated":
+        X = math.sqrt(0.05) * X + math.sqrt(0.95) * rng.normal(scale=0.7, size=(n, 1))
+    if kind == "duplicates":
+        X = X[:, rng.integers(0, max(1, p // 2), size=p)] * rng.choice([-1.0, 0.0, 1.0, 1.0], p)
+        apart = rng.choice([0.0, 1e-4, 1e-7, 1e-10])  # exact copies, or copies that are nearly so
+        X = X + apart * rng.normal(size=(n, p))
+    true = rng.normal(size=p) * (rng.random(p) < 0.4)
+    return X, X @ true + rng.normal(scale=0.5, size=n)
