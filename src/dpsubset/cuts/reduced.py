@@ -56,6 +56,7 @@ def reduce(problem: Problem, inside: tuple[int, ...], mu: float) -> Reduced:
     left = b - coefficients @ rows
     pivots = diagonal - np.einsum("ij,ij->j", rows, eliminated)
     np.maximum(pivots, penalty, out=pivots)  # rounding cannot take it below its true minimum
+    pivots[index] = 1.0  # of no meaning; kept away from zero
     base -= float(coefficients @ b[index])
     return Reduced(index, mu, penalty, base, rows, eliminated, coefficients, left, pivots)
 

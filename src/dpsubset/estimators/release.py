@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -128,8 +127,3 @@ def release(mechanism: Any, problem: Problem, n_columns: int, random_state: Any 
         released = Release(tuple(int(j) for j in support), guarantee)
     kept = tuple(j for j in released.support if j < n_columns)
     return dataclasses.replace(released, support=kept)
-
-
-def names_of(support: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the columns of a support."""
-    return tuple(names[j] for j in support)

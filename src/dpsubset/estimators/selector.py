@@ -85,9 +85,9 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     >>> X = rng.uniform(0, 10, (2000, 6))
     >>> y = X[:, 1] - X[:, 4]
     >>> selector = SubsetSelector(
-    ...     n_features_to_select=2, epsilon=5.0, bounds_X=(0, 10), bounds_y=(-10, 10), random_state=0
+    ...     n_features_to_select=2, epsilon=5.0, bounds_X=(0, 10), bounds_y=(-10, 10)
     ... )
-    >>> selector.fit(X, y).get_support(indices=True)
+    >>> selector.set_params(random_state=0).fit(X, y).get_support(indices=True)
     array([1, 4])
     """
 
@@ -132,6 +132,8 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         y : array or Series of shape (n,)
             The target.
         """
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise InputError(f"fit_intercept must be True or False, not {self.fit_intercept!r}")
         for name in ("support_", "release_", "guarantee_"):
             self.__dict__.pop(name, None)  # a fit that fails leaves no older result behind
         mechanism = self._mechanism()
@@ -150,7 +152,7 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             radius=self.radius,
             ridge=self.ridge,
             include=include,
-            intercept=bool(self.fit_intercept),
+            intercept=self.fit_intercept,
         )
         problem = make_problem(
             table, target, limits_X, limits_y, choice, neighbours=mechanism.neighbours

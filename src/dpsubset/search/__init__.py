@@ -7,7 +7,7 @@ import numbers
 
 import numpy as np
 
-from dpsubset.cuts.reduced import extension_scores, reduce
+from dpsubset.cuts.reduced import extension_scores, multiplier, reduce
 from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import complete, start, steady
 from dpsubset.errors import InputError
@@ -57,7 +57,7 @@ def best_by_mistakes(
     """Return, for k = 0, 1, ..., the best support with k columns outside the best support."""
     first = best(problem, limits=limits, progress=progress)
     out = [first]
-    mu = start(problem)[1]
+    mu = multiplier(problem, first.support)
     for mistakes in range(1, problem.to_choose + 1):
         regions = patterns(problem, first.support, mistakes)
         if not regions:

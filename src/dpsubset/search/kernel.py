@@ -53,9 +53,10 @@ def _weights(H, b, t, smallest, u):  # type: ignore[no-untyped-def]
     m = b.size
     largest = np.zeros(t - 1)
     gershgorin = np.empty(m)
-    usable = True
+    usable = m <= 300
     for j in range(m):
         u[j] = b[j] * b[j] / smallest
+    for j in range(m if usable else 0):
         largest[:] = 0.0
         for k in range(m):
             v = abs(H[j, k])
@@ -76,21 +77,61 @@ def _weights(H, b, t, smallest, u):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _reduce(H, b, j, kept, out, target):  # type: ignore[no-untyped-def]
-    """Eliminate column j from the columns `kept`: a Schur complement."""
-    pivot = H[j, j]
+def _last(u, j, t, need):  # type: ignore[no-untyped-def]
+    """Return the end of the sorted columns that can join column j in a set of t worth having."""
+    stop = j + t
+    rest = u[j : j + t - 1].sum()
+    while stop < u.size and rest + u[stop] > need:
+        stop += 1
+    return stop
+
+
+@njit(cache=True)
+def _keep(row, pivot, b, j, stop, t, smallest, need, kept, target):  # type: ignore[no-untyped-def]
+    """List the columns j+1..stop-1 that can still matter once column j is in; return how many.
+
+    Their reduced correlations cost one row of the matrix, the Schur complement a square of it:
+    columns leave before it is formed.
+    """
     scale = b[j] / pivot
+    largest = np.zeros(t)
+    for q in range(j + 1, stop):
+        v = b[q] - row[q] * scale
+        u = v * v / smallest
+        if u > largest[0]:
+            i = 1
+            while i < t and largest[i] < u:
+                largest[i - 1] = largest[i]
+                i += 1
+            largest[i - 1] = u
+    rest = largest[1:].sum()
+    count = 0
+    if stop - j - 1 < t or not rest + largest[0] > need:
+        return count
+    for q in range(j + 1, stop):
+        v = b[q] - row[q] * scale
+        u = v * v / smallest
+        if u >= largest[0] or rest + u > need:
+            kept[count] = q
+            target[count] = v
+            count += 1
+    return count
+
+
+@njit(cache=True)
+def _reduce(H, j, kept, out):  # type: ignore[no-untyped-def]
+    """Eliminate column j from the columns `kept`: a Schur complement."""
     for a in range(kept.size):
         row = H[kept[a]]
-        factor = row[j] / pivot
-        target[a] = b[kept[a]] - row[j] * scale
+        factor = row[j] / H[j, j]
         for c in range(kept.size):
             out[a, c] = row[kept[c]] - factor * H[j, kept[c]]
 
 
 @njit(cache=True)
-def _leaf(G, y_corr, yy, ridge, radius, columns, names, keys, heap, filled):  # type: ignore[no-untyped-def]
+def _leaf(data, columns, heap, filled):  # type: ignore[no-untyped-def]
     """Score one support exactly and offer it to the list."""
+    G, y_corr, yy, ridge, radius, names, keys = data
     scores, heap_keys, supports = heap
     s = columns.size
     block = np.empty((s, s))
@@ -108,107 +149,158 @@ def _leaf(G, y_corr, yy, ridge, radius, columns, names, keys, heap, filled):  # 
 
 
 @njit(cache=True)
-def explore(  # type: ignore[no-untyped-def]
-    H, b, base, t, smallest, margin, G, y_corr, yy, ridge, radius, names, keys, heap, filled, nodes
-):
-    """Search all supports I + A, |A| = t, A among m candidates, below the list's worst score.
+def _pairs(H, b, ids, base, margin, data, columns, heap, filled):  # type: ignore[no-untyped-def]
+    """Go through all pairs of columns: their gain has a closed form, so no bound is needed."""
+    s = columns.size
+    for i in range(b.size):
+        for j in range(i):
+            worst = heap[0][0] if filled == heap[0].size else np.inf
+            need = base - worst + margin
+            det = H[i, i] * H[j, j] - H[i, j] * H[i, j]
+            gain = b[i] * b[i] * H[j, j] - 2.0 * b[i] * b[j] * H[i, j] + b[j] * b[j] * H[i, i]
+            if gain > need * det:
+                columns[s - 2] = ids[i]
+                columns[s - 1] = ids[j]
+                filled = _leaf(data, columns, heap, filled)
+    return filled
 
-    H, b: the candidates' Gram matrix and correlations, reduced by I, penalty included; `base` is
-    the bound at I alone and `smallest` bounds the eigenvalues of H from below. G, y_corr, names,
-    keys: I and the candidates, I first. Returns the list's length and the nodes left, negative
-    when the allowance ended before the region did.
+
+@njit(cache=True)
+def _subtree(H, b, ids, base, t, smallest, margin, data, columns, heap, filled, nodes):  # type: ignore[no-untyped-def]
+    """Search t >= 2 of the columns `ids`, depth first; `columns` holds the others of the support.
+
+    Every level keeps its own reduced matrix in `pool`, sorted by weight, and the position of its
+    next branch.
     """
     m = b.size
-    k = names.size - m
-    columns = np.empty(k + t, np.int64)
-    columns[:k] = np.arange(k)
+    first = columns.size - t
     pool = np.empty(max(t - 1, 1) * m * m)
-    bs = np.empty((t + 1, m))
-    us = np.empty((t + 1, m))
-    ids = np.empty((t + 1, m), np.int64)
-    starts = np.zeros(t + 2, np.int64)
-    counts = np.zeros(t + 1, np.int64)
-    positions = np.zeros(t + 1, np.int64)
-    bases = np.zeros(t + 1)
+    bs, us = np.empty((t + 1, m)), np.empty((t + 1, m))
+    names = np.empty((t + 1, m), np.int64)
+    starts, counts = np.zeros(t + 2, np.int64), np.zeros(t + 1, np.int64)
+    positions, bases = np.zeros(t + 1, np.int64), np.zeros(t + 1)
+    kept = np.empty(m, np.int64)
     pool[: m * m] = H.ravel()
-    bs[0] = b
-    ids[0] = np.arange(m)
-    starts[1] = m * m
-    counts[0] = m
-    bases[0] = base
-    scores = heap[0]
-    level = 0
-    fresh = True
+    bs[0], names[0], counts[0], bases[0] = b, ids, m, base
+    level, fresh = 0, True
     while level >= 0:
-        rem = t - level
-        c = counts[level]
+        rem, c = t - level, counts[level]
         Hl = pool[starts[level] : starts[level] + c * c].reshape(c, c)
-        bl = bs[level, :c]
-        worst = scores[0] if filled == scores.size else np.inf
-        need = bases[level] - worst + margin
+        bl, ul = bs[level, :c], us[level, :c]
         if fresh:
             nodes -= 1
             if nodes < 0:
                 return filled, nodes
-        if rem == 1:
-            for j in range(c):
-                if bl[j] * bl[j] > need * Hl[j, j]:
-                    columns[k + level] = k + ids[level, j]
-                    filled = _leaf(
-                        G, y_corr, yy, ridge, radius, columns, names, keys, heap, filled
-                    )
-                    worst = scores[0] if filled == scores.size else np.inf
-                    need = bases[level] - worst + margin
-            level -= 1
-            fresh = False
-            continue
-        if rem == 2:
-            for i in range(c):
-                hi, bi = Hl[i, i], bl[i]
-                for j in range(i):
-                    cross = Hl[i, j]
-                    det = hi * Hl[j, j] - cross * cross
-                    gain = bi * bi * Hl[j, j] - 2.0 * bi * bl[j] * cross + bl[j] * bl[j] * hi
-                    if gain > need * det:
-                        columns[k + level] = k + ids[level, i]
-                        columns[k + level + 1] = k + ids[level, j]
-                        filled = _leaf(
-                            G, y_corr, yy, ridge, radius, columns, names, keys, heap, filled
-                        )
-                        worst = scores[0] if filled == scores.size else np.inf
-                        need = bases[level] - worst + margin
-            level -= 1
-            fresh = False
-            continue
-        ul = us[level, :c]
-        if fresh:
+            if rem == 2:
+                filled = _pairs(
+                    Hl, bl, names[level], bases[level], margin, data, columns, heap, filled
+                )
+                level, fresh = level - 1, False
+                continue
             _weights(Hl, bl, rem, smallest, ul)
             order = np.argsort(-ul)
-            ul[:] = ul[order]
-            bl[:] = bl[order]
-            ids[level, :c] = ids[level, :c][order]
+            ul[:], bl[:] = ul[order], bl[order]
+            names[level, :c] = names[level, :c][order]
             Hl[:] = Hl[order][:, order]
             positions[level] = 0
-        j = positions[level]
         fresh = False
+        worst = heap[0][0] if filled == heap[0].size else np.inf
+        need = bases[level] - worst + margin
+        j = positions[level]
         if j + rem > c or not ul[j : j + rem].sum() > need:
             level -= 1
             continue
         positions[level] = j + 1
-        stop = j + rem
-        rest = ul[j : j + rem - 1].sum()
-        while stop < c and rest + ul[stop] > need:
-            stop += 1
-        kept = np.arange(j + 1, stop)
-        columns[k + level] = k + ids[level, j]
-        child = level + 1
-        size = kept.size
-        starts[child] = starts[level] + c * c
-        out = pool[starts[child] : starts[child] + size * size].reshape(size, size)
-        _reduce(Hl, bl, j, kept, out, bs[child, :size])
-        bases[child] = bases[level] - bl[j] * bl[j] / Hl[j, j]
-        ids[child, :size] = ids[level, j + 1 : stop]
-        counts[child] = size
-        level = child
-        fresh = True
+        stop = _last(ul, j, rem, need)
+        gained = bl[j] * bl[j] / Hl[j, j]
+        size = _keep(
+            Hl[j], Hl[j, j], bl, j, stop, rem - 1, smallest, need - gained, kept, bs[level + 1]
+        )
+        if size >= rem - 1:
+            columns[first + level] = names[level, j]
+            starts[level + 1] = starts[level] + c * c
+            out = pool[starts[level + 1] : starts[level + 1] + size * size].reshape(size, size)
+            _reduce(Hl, j, kept[:size], out)
+            bases[level + 1] = bases[level] - gained
+            names[level + 1, :size] = names[level][kept[:size]]
+            counts[level + 1] = size
+            level, fresh = level + 1, True
     return filled, nodes
+
+
+@njit(cache=True)
+def explore(inside, free, rows, eliminated, b, penalty, base, smallest, margin, data, size, heap, filled, nodes):  # type: ignore[no-untyped-def]  # noqa: E501
+    """Search all supports inside + A, A among the columns `free`, below the list's worst score.
+
+    `rows` = X_I'X and `eliminated` = (X_I'X_I + penalty)^-1 X_I'X at the free columns, `b` their
+    reduced correlations, `base` the bound at I alone; `smallest` bounds the eigenvalues of the
+    reduced matrix from below. At this first level, where columns are many, only the rows of the
+    reduced matrix that are branched on are ever formed. Returns the list's length and the nodes
+    left, negative when the allowance ended before the region did.
+    """
+    G = data[0]
+    k, m = inside.size, free.size
+    t = size - k
+    columns = np.empty(size, np.int64)
+    columns[:k] = inside
+    weights = b * b / smallest
+    order = np.argsort(-weights)
+    u = weights[order]
+    bo = b[order]
+    row = np.empty(m)
+    kept = np.empty(m, np.int64)
+    target = np.empty(m)
+    for j in range(m - t + 1):
+        worst = heap[0][0] if filled == heap[0].size else np.inf
+        need = base - worst + margin
+        if not u[j : j + t].sum() > need:
+            break
+        nodes -= 1
+        if nodes < 0:
+            break
+        stop = _last(u, j, t, need)
+        source = G[free[order[j]]]
+        for q in range(j, stop):
+            v = source[free[order[q]]]
+            for i in range(k):
+                v -= rows[i, order[j]] * eliminated[i, order[q]]
+            row[q] = v
+        row[j] += penalty
+        gained = bo[j] * bo[j] / row[j]
+        columns[k] = free[order[j]]
+        c = _keep(row, row[j], bo, j, stop, t - 1, smallest, need - gained, kept, target)
+        if c < t - 1:
+            continue
+        names = free[order[kept[:c]]]
+        if t == 2:
+            filled = _second(G, names, order, kept, c, rows, eliminated, row, j, penalty, base - gained, margin, target, data, columns, heap, filled)  # noqa: E501
+            continue
+        H = np.empty((c, c))
+        for a in range(c):
+            source = G[names[a]]
+            for e in range(a + 1):
+                v = source[names[e]] - row[kept[a]] * row[kept[e]] / row[j]
+                for i in range(k):
+                    v -= rows[i, order[kept[a]]] * eliminated[i, order[kept[e]]]
+                H[a, e] = v
+                H[e, a] = v
+            H[a, a] += penalty
+        filled, nodes = _subtree(H, target[:c], names, base - gained, t - 1, smallest, margin, data, columns, heap, filled, nodes)  # noqa: E501
+        if nodes < 0:
+            break
+    return filled, nodes
+
+
+@njit(cache=True)
+def _second(G, names, order, kept, c, rows, eliminated, row, j, penalty, base, margin, target, data, columns, heap, filled):  # type: ignore[no-untyped-def]  # noqa: E501
+    """Finish a region's last column: its gain is exact, from the diagonal alone."""
+    k = rows.shape[0]
+    for a in range(c):
+        pivot = G[names[a], names[a]] + penalty - row[kept[a]] * row[kept[a]] / row[j]
+        for i in range(k):
+            pivot -= rows[i, order[kept[a]]] * eliminated[i, order[kept[a]]]
+        worst = heap[0][0] if filled == heap[0].size else np.inf
+        if target[a] * target[a] > (base - worst + margin) * pivot:
+            columns[k + 1] = names[a]
+            filled = _leaf(data, columns, heap, filled)
+    return filled

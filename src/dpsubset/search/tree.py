@@ -22,6 +22,7 @@ from dpsubset.search.kernel import _push, explore
 __all__ = ["Shortlist", "Tree"]
 
 _MOST = 1200  # candidates handed to the compiled search at once
+_SMALL = 300  # candidates up to which the reduced matrix's own eigenvalues are worth their time
 _ALLOWANCE = 200_000  # its nodes before the region is split instead
 
 
@@ -179,31 +180,30 @@ class Tree:
 
     def _search(self, region: Region, reduced: Reduced) -> bool:
         """Run the compiled search on a region; False when its allowance ran out."""
-        problem, t = self._problem, region.to_choose
-        free, index = region.free, reduced.inside
-        names = np.concatenate([index, free]).astype(np.int64)
-        G = np.ascontiguousarray(problem.gram.block(names))
-        k = index.size
-        H = G[k:, k:] - reduced.rows[:, free].T @ reduced.eliminated[:, free]
-        H[np.diag_indices(free.size)] += reduced.penalty
-        smallest = reduced.penalty + self._curvature
-        if t > 2 and free.size <= 400:
-            smallest = max(smallest, smallest_eigenvalue(H))
+        problem, free, index = self._problem, region.free, reduced.inside
+        if problem.gram.affordable:
+            G, names = problem.gram.full(), np.arange(problem.n_columns)
+            inside, among = index.astype(np.int64), free.astype(np.int64)
+        else:
+            names = np.concatenate([index, free])
+            G = np.ascontiguousarray(problem.gram.block(names))
+            inside, among = np.arange(index.size), np.arange(index.size, names.size)
+        moments = (G, problem.correlations[names], problem.energy, problem.ridge, problem.radius)
+        rows = np.ascontiguousarray(reduced.rows[:, free])
+        eliminated = np.ascontiguousarray(reduced.eliminated[:, free])
         allowance = int(min(_ALLOWANCE, max(self._left, 1)))
         filled, left = explore(
-            H,
+            inside,
+            among,
+            rows,
+            eliminated,
             reduced.correlations[free],
+            reduced.penalty,
             reduced.base,
-            t,
-            smallest,
+            self._smallest(G, among, reduced, rows, eliminated),
             problem.slack - self._error(reduced),
-            G,
-            problem.correlations[names],
-            problem.energy,
-            problem.ridge,
-            problem.radius,
-            names,
-            self._list.column_keys[names],
+            (*moments, names.astype(np.int64), self._list.column_keys[names]),
+            region.size,
             self._list.heap,
             self._list.filled,
             allowance,
@@ -211,3 +211,19 @@ class Tree:
         self._list.filled = int(filled)
         self._count(allowance - max(int(left), 0))
         return bool(left >= 0)
+
+    def _smallest(
+        self,
+        G: Floats,
+        among: NDArray[np.int64],
+        reduced: Reduced,
+        rows: Floats,
+        eliminated: Floats,
+    ) -> float:
+        """Bound the eigenvalues of the reduced matrix; its own are looked at when it is small."""
+        known = reduced.penalty + self._curvature
+        if among.size > _SMALL:
+            return known
+        H = G[np.ix_(among, among)] - rows.T @ eliminated
+        H[np.diag_indices(among.size)] += reduced.penalty
+        return max(known, smallest_eigenvalue(H))

@@ -101,7 +101,7 @@ def read_bounds(
         raise InputError(
             f"{path} has no bounds for column {missing[0]!r} ({len(missing)} missing in all). Add "
             f"the line {_quoted(missing[0])} = [lower, upper] under [columns], or give all such "
-            "columns one pair under [default]"
+            "columns one pair under [default], or leave columns out with --features"
         )
     if fallback is not None:
         found.update(dict.fromkeys(missing, fallback))

@@ -1,0 +1,222 @@
+"""The command `dpsubset`: parse, call, print.
+
+Heavy libraries are imported inside the commands, so that `dpsubset --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpsubset.errors import DpsubsetError, InputError, UnprovenError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Private variable selection: the columns that best explain a target, under "
+    "differential privacy. Exit codes: 0 done, 1 refused (a proof was not found), 2 a mistake in "
+    "what was given.",
+)
+
+TablePath = Annotated[Path, typer.Argument(help="A CSV or Parquet file with column names.")]
+
+
+def main() -> None:
+    """Run the command."""
+    app()
+
+
+@contextmanager
+def _errors_as_text() -> Iterator[None]:
+    """Print an error of ours as one line; only a fault of the program shows a traceback."""
+    try:
+        yield
+    except UnprovenError as error:
+        typer.echo(f"refused: {error}", err=True)
+        raise typer.Exit(1) from None
+    except DpsubsetError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    except MemoryError:
+        typer.echo("error: the table does not fit into the memory of this machine", err=True)
+        raise typer.Exit(2) from None
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"dpsubset {version('dpsubset')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _start(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def select(
+    table: TablePath,
+    target: Annotated[str, typer.Option(help="The column to explain.")],
+    size: Annotated[int, typer.Option(help="How many columns to select.")] = 5,
+    epsilon: Annotated[float, typer.Option(help="The privacy budget of a release.")] = 1.0,
+    bounds: Annotated[
+        Path | None,
+        typer.Option(help="TOML file with public limits; `dpsubset bounds` writes a template."),
+    ] = None,
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            help="permute-and-flip, exponential, top-r, mistakes, or all: the four side by side, "
+            "each a release of its own that spends its own epsilon."
+        ),
+    ] = "permute-and-flip",
+    neighbours: Annotated[
+        str,
+        typer.Option(help="replace-one, or add-remove (the number of rows is private, too)."),
+    ] = "replace-one",
+    loss: Annotated[str, typer.Option(help="squared.")] = "squared",
+    ridge: Annotated[float, typer.Option(help="Weight of the squared coefficients.")] = 1.0,
+    radius: Annotated[float, typer.Option(help="Largest norm of the coefficients.")] = 1.0,
+    features: Annotated[
+        str | None,
+        typer.Option(help="Columns to choose from, a,b,c; all but the target if not given."),
+    ] = None,
+    always_include: Annotated[
+        list[str] | None,
+        typer.Option(help="A column to select in any case; may be repeated. It counts in --size."),
+    ] = None,
+    intercept: Annotated[
+        bool, typer.Option("--intercept", help="Add a constant, not counted in --size.")
+    ] = False,
+    count: Annotated[
+        int | None, typer.Option(help="top-r: how many best supports keep their own weight.")
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="top-r: how many draws in the tail; no limit if not given.")
+    ] = None,
+    sensitivity: Annotated[
+        str, typer.Option(help="tight, or paper: the published, looser constant.")
+    ] = "tight",
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Experiments only: a draw that can be repeated, and its guarantee says so."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the release to this file as JSON.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print the selected columns only, one a line.")
+    ] = False,
+    timings: Annotated[
+        bool,
+        typer.Option(
+            "--timings",
+            help="Show seconds, for demonstrations: running times depend on the data and are no "
+            "part of the guarantee.",
+        ),
+    ] = False,
+) -> None:
+    """Select the columns of TABLE that best explain the target, under differential privacy."""
+    with _errors_as_text():
+        from dpsubset.cli.selection import Request, select_columns
+        from dpsubset.cli.show import print_outcome, to_json
+        from dpsubset.cli.writing import waiting, writing
+
+        request = Request(
+            table=table,
+            target=target,
+            size=size,
+            epsilon=epsilon,
+            bounds=bounds,
+            mechanism=mechanism,
+            neighbours=neighbours,
+            loss=loss,
+            ridge=ridge,
+            radius=radius,
+            features=features,
+            always_include=tuple(always_include or ()),
+            intercept=intercept,
+            count=count,
+            trials=trials,
+            sensitivity=sensitivity,
+            seed=seed,
+        )
+        with writing(output, keep=(table, bounds)) as write:
+            with waiting("selecting columns", shown=not (quiet or as_json)):
+                outcome = select_columns(request)
+            # Printed before it is written: a full disk must not lose a release that was paid for.
+            document = to_json(outcome, timings=timings)
+            if as_json:
+                typer.echo(document, nl=False)
+            else:
+                print_outcome(outcome, quiet=quiet, timings=timings)
+            write(document)
+        if output is not None and not (as_json or quiet):
+            typer.echo(f"Written to {output}")
+        if outcome.refused:
+            raise typer.Exit(1)
+
+
+@app.command("bounds")
+def write_template(
+    table: TablePath,
+    target: Annotated[str | None, typer.Option(help="The target; marked in the file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the template to this file instead of the terminal.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+) -> None:
+    """Write a bounds file with the column names of TABLE and empty limits, to be filled in.
+
+    Fill the limits in from public knowledge. No row of the table is read.
+    """
+    with _errors_as_text():
+        from dpsubset.cli.writing import writing
+        from dpsubset.tables import bounds_template, pick_features, read_names
+
+        if output is not None and output.exists() and not output.is_dir() and not force:
+            raise InputError(f"{output} exists. Choose another name, or overwrite it with --force")
+        names = read_names(table)
+        if target is not None:
+            pick_features(names, target, None)
+        template = bounds_template(names, target)
+        with writing(output, keep=(table,)) as write:
+            write(template)
+        if output is None:
+            typer.echo(template, nl=False)
+        else:
+            typer.echo(f"Wrote {output}: fill in the limits of every column.")
+
+
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller tables, fewer runs.")] = False,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the results to this file as JSON.")
+    ] = None,
+) -> None:
+    """Measure search and release against plain matrix products on the same data."""
+    with _errors_as_text():
+        from dpsubset.cli.writing import check_destination
+        from dpsubset.experiments.bench import main as run
+
+        if output is not None:
+            check_destination(output)
+        run(quick=quick, output=output)

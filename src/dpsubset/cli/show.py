@@ -1,0 +1,100 @@
+"""Outcomes on the terminal and as JSON. The number of rows is shown nowhere."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dpsubset.cli.selection import Line, Outcome
+
+__all__ = ["print_outcome", "printable", "to_json"]
+
+_TIMES = "The seconds depend on the data and are no part of the guarantee."
+
+
+def to_json(outcome: Outcome, *, timings: bool) -> str:
+    """Return one release as an object, or a comparison as an object with a list of releases."""
+    public = {"target": outcome.target, "settings": outcome.settings}
+    entries = [_entry(line, timings) for line in outcome.lines]
+    if outcome.compared:
+        document = {"releases": entries, **public, "total_epsilon": outcome.epsilon}
+    else:
+        document = {**entries[0], **public}
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def print_outcome(outcome: Outcome, *, quiet: bool, timings: bool) -> None:
+    """Print an outcome for people."""
+    if quiet:
+        for line in outcome.lines:
+            prefix = f"{line.mechanism}\t" if outcome.compared else ""
+            for name in line.columns or ():
+                typer.echo(prefix + printable(name))
+        return
+    console = Console(highlight=False, markup=False)
+    if outcome.compared:
+        _print_comparison(console, outcome, timings)
+    else:
+        _print_release(console, outcome, outcome.lines[0])
+        if timings:
+            console.print(f"{outcome.lines[0].seconds:.2f} seconds. {_TIMES}")
+
+
+def printable(name: str) -> str:
+    r"""Return a column name without characters that would steer the terminal.
+
+    >>> printable("age\x1b[2J")
+    'age\\x1b[2J'
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in name
+    )
+
+
+def _entry(line: Line, timings: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {"mechanism": line.mechanism}
+    if line.columns is None:
+        entry["refused"] = line.refusal
+    else:
+        entry["columns"] = list(line.columns)
+    entry["guarantee"] = line.guarantee.to_dict()
+    if timings:
+        entry["seconds"] = line.seconds
+    return entry
+
+
+def _print_release(console: Console, outcome: Outcome, line: Line) -> None:
+    columns = line.columns or ()
+    head = f"{len(columns)} of {outcome.n_features} columns for {printable(outcome.target)}"
+    console.print(Text(head, style="bold"))
+    for name in columns:
+        console.print(f"  {printable(name)}", soft_wrap=True)
+    console.print(Text("Guarantee", style="bold"))
+    console.print(f"  {line.guarantee}", soft_wrap=True)
+
+
+def _print_comparison(console: Console, outcome: Outcome, timings: bool) -> None:
+    title = f"Columns selected among {outcome.n_features} for {printable(outcome.target)}"
+    table = Table(title=title, show_lines=True)
+    table.add_column("Mechanism", no_wrap=True)
+    table.add_column("Columns", overflow="fold")
+    table.add_column("Guarantee", overflow="fold")
+    if timings:
+        table.add_column("Seconds", justify="right", no_wrap=True)
+    for line in outcome.lines:
+        names = "\n".join(map(printable, line.columns or ()))
+        cells = [line.mechanism, names or f"refused: {line.refusal}", str(line.guarantee)]
+        table.add_row(*map(Text, [*cells, f"{line.seconds:.2f}"] if timings else cells))
+    console.print(table)
+    console.print(
+        f"These are {len(outcome.lines)} releases, and each spends its own epsilon: publishing all "
+        f"of them spends {outcome.epsilon:g} in total. Choose one mechanism for real use."
+    )
+    if timings:
+        console.print(f"{_TIMES} They are shown for the demonstration.")

@@ -1,0 +1,84 @@
+"""Files written whole or not at all, and a sign of life while the user waits."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dpsubset.errors import InputError
+
+__all__ = ["check_destination", "waiting", "writing"]
+
+_PATIENCE_SECONDS = 2.0
+
+
+def check_destination(path: Path, keep: Sequence[Path | None] = ()) -> None:
+    """Refuse a destination that cannot be written, or that is one of the files to keep."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder. Name a file to write to")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent}: no such folder. Make it first, or write elsewhere")
+    if path.exists() and any(k is not None and k.exists() and path.samefile(k) for k in keep):
+        raise InputError(f"{path} is one of the files to read. Write to another file")
+
+
+@contextmanager
+def writing(
+    path: Path | None, *, keep: Sequence[Path | None] = ()
+) -> Iterator[Callable[[str], None]]:
+    """Give a function that writes the whole file at once; None gives one that does nothing.
+
+    A temporary file beside the destination is opened first, so a folder that cannot be written to
+    is noticed before any budget is spent, and renamed last, so no reader sees half a file.
+    """
+    if path is None:
+        yield lambda text: None
+        return
+    check_destination(path, keep)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        file = partial.open("x", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+
+    def write(text: str) -> None:
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+            partial.replace(path)
+        except OSError as error:
+            raise InputError(f"{path} cannot be written: {error.strerror}") from None
+
+    try:
+        yield write
+    finally:
+        with suppress(OSError):  # closing flushes, and a disk may be full
+            file.close()
+        with suppress(FileNotFoundError):
+            partial.unlink()
+
+
+@contextmanager
+def waiting(text: str, *, shown: bool) -> Iterator[None]:
+    """Show a spinner on the error stream, if that is a terminal and the work takes its time."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not (shown and console.is_terminal):
+        yield
+        return
+    status = console.status(text)
+    timer = threading.Timer(_PATIENCE_SECONDS, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()

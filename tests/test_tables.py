@@ -1,0 +1,324 @@
+"""Files: what is read, what is refused, and that no refusal shows a value of the table."""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsubset.errors import InputError
+from dpsubset.tables import bounds_template, pick_features, read_bounds, read_names, read_table
+
+FEW = settings(max_examples=60, derandomize=True, deadline=None)
+SECRET = "7351.90625"  # an entry of the table that no message may show
+
+
+def csv_file(folder: Path, content: str | bytes, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def refusal(path: Path, target: str = "y", features: list[str] | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        read_table(path, target, features)
+    text = str(caught.value)
+    assert SECRET not in text
+    assert "7351" not in text
+    assert caught.value.__cause__ is None  # nothing that quotes the table is chained
+    return text
+
+
+def test_csv_of_floats_integers_and_truth_values(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, "a,b,c,y\n1,2.5,true,0\n-3, 4e2 ,False,1\n")
+    table = read_table(path, "y")
+    assert table.names == ("a", "b", "c")
+    assert table.target == "y"
+    np.testing.assert_array_equal(table.X, [[1, 2.5, 1], [-3, 400, 0]])
+    np.testing.assert_array_equal(table.y, [0, 1])
+    assert table.X.dtype == table.y.dtype == np.float64
+
+
+def test_csv_and_parquet_agree_to_the_last_bit(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(rng.normal(size=(50, 4)), schema=["a", "b", "c", "y"])
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    one, two = read_table(tmp_path / "t.csv", "b"), read_table(tmp_path / "t.parquet", "b")
+    assert one.names == two.names == ("a", "c", "y")
+    np.testing.assert_array_equal(one.X, two.X)
+    np.testing.assert_array_equal(one.X, frame.select("a", "c", "y").to_numpy())
+    np.testing.assert_array_equal(one.y, two.y)
+
+
+def test_the_features_asked_for_in_their_order_without_the_text_columns(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, 'a,who,b,y\n1,"Ann, B",3,5\n2,Bob,4,6\n')
+    table = read_table(path, "y", ["b", "a"])
+    np.testing.assert_array_equal(table.X, [[3, 1], [4, 2]])
+    assert "'who'" in refusal(path)
+
+
+def test_names_with_quotes_commas_and_byte_order_mark(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, b'\xef\xbb\xbf"a ""b"", c", d ,y\r\n1,2,3\r\n')
+    assert read_names(path) == ('a "b", c', " d ", "y")
+    np.testing.assert_array_equal(read_table(path, "y").X, [[1, 2]])
+
+
+def test_a_table_without_rows_is_read(tmp_path: Path) -> None:
+    for content in ("a,b,y\n", "a,b,y"):
+        assert read_table(csv_file(tmp_path, content), "y").X.shape == (0, 2)
+    frame = pl.DataFrame(schema={"a": pl.Float64, "y": pl.Int64})
+    frame.write_parquet(tmp_path / "none.parquet")
+    assert read_table(tmp_path / "none.parquet", "y").X.shape == (0, 1)
+
+
+def test_huge_integers_and_narrow_types(tmp_path: Path) -> None:
+    table = read_table(csv_file(tmp_path, f"a,y\n{2**80},1\n{10**30},2\n"), "y")
+    np.testing.assert_array_equal(table.X[:, 0], [2.0**80, 1e30])
+    frame = pl.DataFrame(
+        {"a": [1.5, 2.5], "b": [2**62, -1], "c": [True, False], "y": [1, 2]},
+        schema={"a": pl.Float32, "b": pl.Int64, "c": pl.Boolean, "y": pl.UInt8},
+    )
+    frame.write_parquet(tmp_path / "t.parquet")
+    np.testing.assert_array_equal(
+        read_table(tmp_path / "t.parquet", "y").X, [[1.5, 2.0**62, 1], [2.5, -1, 0]]
+    )
+    assert read_table(tmp_path / "t.parquet", "y", ["a"]).X.dtype == np.float32
+
+
+BAD_CSV = {
+    "empty": (b"", "empty"),
+    "blank": (b"\n\n", "first line is empty"),
+    "binary": (bytes(range(256)) * 9, "not a text file"),
+    "utf-16": ("a,b,y\n1,2,3\n".encode("utf-16"), "not a text file"),
+    "latin-1 names": ("ä,b,y\n1,2,3\n".encode("latin-1"), "UTF-8"),
+    "latin-1 cells": (f"a,b,y\n{SECRET},2,ü\n".encode("latin-1"), "UTF-8"),
+    "long line": (f"a,b,y\n1,2,3\n1,2,3,{SECRET}\n".encode(), "ragged"),
+    "long first line": (f"a,b,y\n1,2,3,{SECRET}\n1,2,3\n".encode(), "ragged"),
+    "short line": (f"a,b,y\n1,{SECRET},3\n1,2\n".encode(), "too few fields"),
+    "short first line": (f"a,b,y\n1,{SECRET}\n1,2,3\n".encode(), "ragged"),
+    "blank line": (f"a,b,y\n1,{SECRET},3\n\n1,2,3\n".encode(), "Empty lines"),
+    "open quote": (f'a,b,y\n1,"{SECRET},3\n1,2,3\n'.encode(), "quotes"),
+    "open quote in names": (b'a,"b,y\n', "quote"),
+    "text": (f"a,b,y\n1,{SECRET}x,3\n".encode(), "column 'b' holds text"),
+    "text target": (f"a,b,y\n1,2,{SECRET}x\n".encode(), "column 'y' holds text"),
+    "nan": (b"a,b,y\n1,NaN,3\n", "missing"),
+    "infinity": (b"a,b,y\n1,-inf,3\n", "infinite"),
+    "infinite target": (b"a,b,y\n1,2,inf\n", "infinite"),
+    "beyond float64": (b"a,b,y\n1,1e999,3\n", "infinite"),
+    "NA": (f"a,b,y\n{SECRET},NA,3\n".encode(), "missing"),
+    "empty cell": (f"a,b,y\n{SECRET},,3\n".encode(), "missing"),
+    "all cells empty": (b"a,b,y\n1,,3\n2,,3\n", "missing"),
+    "repeated name": (f"a,a,y\n1,{SECRET},3\n".encode(), "two columns are named 'a'"),
+    "no name": (b"a,,y\n1,2,3\n", "no name"),
+    "no header": (f"{SECRET},2,3\n1,2,3\n".encode(), "holds numbers, not column names"),
+    "dates": (b"a,b,y\n2020-01-01,2,3\n", "column 'a' holds text"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CSV)
+def test_a_bad_csv_is_refused(case: str, tmp_path: Path) -> None:
+    content, expected = BAD_CSV[case]
+    assert expected in refusal(csv_file(tmp_path, content))
+
+
+def test_a_short_line_is_noticed_when_its_last_column_is_not_used(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, "a,y,note\n1,2,x\n3,4\n")
+    assert "ragged" in refusal(path, features=["a"])
+    empty_note = csv_file(tmp_path, "a,y,note\n1,2,x\n3,4,\n")
+    assert read_table(empty_note, "y", ["a"]).X.shape == (2, 1)
+
+
+def test_the_place_of_a_missing_value_does_not_show(tmp_path: Path) -> None:
+    texts = {
+        refusal(csv_file(tmp_path, content))
+        for content in ("a,b,y\n,2,3\n", "a,b,y\n1,2,3\n1,2,3\n1,NaN,3\n", "a,b,y\n1,2,\n")
+    }
+    assert len(texts) == 1
+    assert "public" in texts.pop()
+
+
+def test_bad_places(tmp_path: Path) -> None:
+    assert "no such file" in refusal(tmp_path / "none.csv")
+    assert "is a folder" in refusal(tmp_path)
+    assert "'.xlsx'" in refusal(csv_file(tmp_path, "a,y\n1,2\n", "t.xlsx"))
+    assert "nothing" in refusal(csv_file(tmp_path, "a,y\n1,2\n", "table"))
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1PAR1", b"PAR1" + b"junk" * 50 + b"PAR1"])
+def test_a_bad_parquet_file_is_refused(content: bytes, tmp_path: Path) -> None:
+    assert "Parquet" in refusal(csv_file(tmp_path, content, "t.parquet"))
+
+
+def test_bad_parquet_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"a": [float(SECRET), None], "b": [SECRET, "x"], "y": [1, 2]}).write_parquet(path)
+    assert "column 'b' is not numeric" in refusal(path)
+    assert "missing" in refusal(path, features=["a"])
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table([[1], [2]], names=["a", "a"]), path)
+    assert "same name" in refusal(path)
+
+
+def test_a_damaged_parquet_body_is_refused_or_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"a": np.arange(500.0), "y": np.arange(500.0)}).write_parquet(path)
+    content = bytearray(path.read_bytes())
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        broken = content.copy()
+        for place in rng.integers(4, len(content) - 4, 20):
+            broken[place] ^= 0xFF
+        path.write_bytes(broken)
+        try:
+            read_table(path, "y")
+        except InputError as error:
+            assert error.__cause__ is None
+
+
+def test_targets_and_features_that_do_not_fit() -> None:
+    names = ["a", "b", "y"]
+    for arguments, expected in [
+        (("z", None), "'z' is not a column"),
+        (("y", ["a", "z"]), "'z' is not a column"),
+        (("y", ["a", "y"]), "cannot explain itself"),
+        (("y", None, ["y"]), "cannot explain itself"),
+        (("y", ["a", "a"]), "twice"),
+        (("y", ["a"], ["b"]), "not among the features"),
+        (("y", []), "no column is left"),
+    ]:
+        with pytest.raises(InputError, match=expected):
+            pick_features(names, *arguments)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no column is left"):
+        pick_features(["y"], "y", None)
+
+
+cells = st.one_of(
+    st.floats().map(repr),
+    st.integers().map(str),
+    st.sampled_from(["", "true", "False", "NA", "x", '"', '"1"', "1,2", "\n", "é", " 3 ", "\0"]),
+    st.text(max_size=3),
+)
+
+
+@FEW
+@given(
+    rows=st.lists(st.lists(cells, min_size=1, max_size=4), max_size=4),
+    tail=st.binary(max_size=4),
+)
+def test_any_csv_is_read_as_finite_numbers_or_refused(rows: list[list[str]], tail: bytes) -> None:
+    content = "\n".join(",".join(row) for row in [["a", "b", "y"], *rows]).encode() + tail
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            table = read_table(csv_file(Path(folder), content), "y")
+        except InputError:
+            return
+    assert table.X.shape == (len(table.y), 2)
+    assert np.isfinite(table.X).all()
+    assert np.isfinite(table.y).all()
+
+
+@FEW
+@given(content=st.binary(max_size=200), kind=st.sampled_from(["csv", "parquet"]))
+def test_any_bytes_are_read_or_refused(content: bytes, kind: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = csv_file(Path(folder), content, f"t.{kind}")
+        try:
+            assert all(read_names(path))
+            read_table(path, "y")
+        except InputError:
+            pass
+
+
+# Bounds files -----------------------------------------------------------------------------------
+
+
+def bounds_file(folder: Path, content: str | bytes) -> Path:
+    return csv_file(folder, content, "bounds.toml")
+
+
+def test_bounds_of_columns_default_and_target(tmp_path: Path) -> None:
+    path = bounds_file(tmp_path, '[default]\nbounds = [-1, 1]\n[columns]\na = [0, 10]\n"y" = [2, 3.5]')
+    found = read_bounds(path, ["b", "a"], "y")
+    assert found.columns == {"b": (-1.0, 1.0), "a": (0.0, 10.0)}
+    assert list(found.columns) == ["b", "a"]
+    assert found.target == (2.0, 3.5)
+
+
+def test_bounds_of_columns_that_are_not_used_are_no_mistake(tmp_path: Path) -> None:
+    path = bounds_file(tmp_path, "[columns]\na = [0, 1]\nb = []\ny = [0, 1]")
+    assert read_bounds(path, ["a"], "y", known=["a", "b", "y"]).columns == {"a": (0.0, 1.0)}
+    with pytest.raises(InputError, match="'b', which is not a column"):
+        read_bounds(path, ["a"], "y")
+
+
+BAD_BOUNDS = {
+    "missing": ("[columns]\ny = [0, 1]", "no bounds for column 'a'"),
+    "missing target": ("[columns]\na = [0, 1]", "no bounds for column 'y'"),
+    "no content": ("", "no bounds for column 'a'"),
+    "empty limits": ("[columns]\na = []\ny = [0, 1]", "column 'a' are still empty"),
+    "unknown": ("[columns]\na = [0, 1]\ny = [0, 1]\nzz = [0, 1]", "'zz', which is not a column"),
+    "reversed": ("[columns]\na = [1, 0]\ny = [0, 1]", "column 'a' are 1 and 0"),
+    "equal": ("[columns]\na = [1, 1]\ny = [0, 1]", "below the upper"),
+    "reversed default": ("[default]\nbounds = [1, 0]", "below the upper"),
+    "empty default": ("[default]\nbounds = []", "still empty"),
+    "other default": ("[default]\nlimits = [0, 1]", "are allowed"),
+    "text": ('[columns]\na = ["0", "1"]\ny = [0, 1]', "numbers"),
+    "truth values": ("[columns]\na = [false, true]\ny = [0, 1]", "numbers"),
+    "one limit": ("[columns]\na = [1]\ny = [0, 1]", "pair"),
+    "three limits": ("[columns]\na = [1, 2, 3]\ny = [0, 1]", "pair"),
+    "not a list": ("[columns]\na = 1\ny = [0, 1]", "pair"),
+    "nested": ("[columns]\na = [[0], [1]]\ny = [0, 1]", "pair"),
+    "uneven": ("[columns]\na = [[0, 1], 1]\ny = [0, 1]", "numbers"),
+    "infinite": ("[columns]\na = [-inf, 1]\ny = [0, 1]", "finite"),
+    "nan": ("[columns]\na = [0, nan]\ny = [0, 1]", "finite"),
+    "too large": (f"[columns]\na = [0, {10**400}]\ny = [0, 1]", "float64"),
+    "not TOML": ("[columns\na =", "not valid TOML"),
+    "repeated": ("[columns]\na = [0, 1]\na = [0, 2]", "not valid TOML"),
+    "other section": ("[column]\na = [0, 1]", "only"),
+    "no section": ("columns = 3", "must be a table"),
+    "not UTF-8": (b"[columns]\n\xff = [0, 1]", "UTF-8"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_BOUNDS)
+def test_a_bad_bounds_file_is_refused(case: str, tmp_path: Path) -> None:
+    content, expected = BAD_BOUNDS[case]
+    with pytest.raises(InputError) as caught:
+        read_bounds(bounds_file(tmp_path, content), ["a"], "y")
+    assert expected in str(caught.value)
+
+
+def test_a_bounds_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="writes a template"):
+        read_bounds(tmp_path / "none.toml", ["a"], "y")
+    with pytest.raises(InputError, match="is a folder"):
+        read_bounds(tmp_path, ["a"], "y")
+
+
+@FEW
+@given(
+    names=st.lists(
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6),
+        min_size=1,
+        max_size=4,
+        unique=True,
+    )
+)
+def test_the_template_is_toml_for_any_names_and_is_refused_until_filled_in(names: list[str]) -> None:
+    text = bounds_template([*names, "the y"], target="the y")
+    assert tomllib.loads(text)["columns"] == dict.fromkeys([*names, "the y"], [])
+    with tempfile.TemporaryDirectory() as folder:
+        path = bounds_file(Path(folder), text)
+        with pytest.raises(InputError, match="still empty"):
+            read_bounds(path, names, "the y")
+        bounds_file(Path(folder), text.replace("= []", "= [0, 2]"))
+        if any("= []" in name for name in names):
+            return
+        assert read_bounds(path, names, "the y").columns == dict.fromkeys(names, (0.0, 2.0))
