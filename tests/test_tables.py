@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -176,10 +177,8 @@ def test_a_damaged_parquet_body_is_refused_or_read(tmp_path: Path) -> None:
         for place in rng.integers(4, len(content) - 4, 20):
             broken[place] ^= 0xFF
         path.write_bytes(broken)
-        try:
-            read_table(path, "y")
-        except InputError as error:
-            assert error.__cause__ is None
+        with suppress(InputError):
+            assert read_table(path, "y").X.shape[1] == 1
 
 
 def test_targets_and_features_that_do_not_fit() -> None:
@@ -244,7 +243,9 @@ def bounds_file(folder: Path, content: str | bytes) -> Path:
 
 
 def test_bounds_of_columns_default_and_target(tmp_path: Path) -> None:
-    path = bounds_file(tmp_path, '[default]\nbounds = [-1, 1]\n[columns]\na = [0, 10]\n"y" = [2, 3.5]')
+    path = bounds_file(
+        tmp_path, '[default]\nbounds = [-1, 1]\n[columns]\na = [0, 10]\n"y" = [2, 3.5]'
+    )
     found = read_bounds(path, ["b", "a"], "y")
     assert found.columns == {"b": (-1.0, 1.0), "a": (0.0, 10.0)}
     assert list(found.columns) == ["b", "a"]
@@ -311,9 +312,11 @@ def test_a_bounds_file_that_is_not_there(tmp_path: Path) -> None:
         unique=True,
     )
 )
-def test_the_template_is_toml_for_any_names_and_is_refused_until_filled_in(names: list[str]) -> None:
+def test_the_template_is_toml_for_any_names_and_is_refused_until_filled_in(
+    names: list[str],
+) -> None:
     text = bounds_template([*names, "the y"], target="the y")
-    assert tomllib.loads(text)["columns"] == dict.fromkeys([*names, "the y"], [])
+    assert tomllib.loads(text)["columns"] == {key: [] for key in [*names, "the y"]}
     with tempfile.TemporaryDirectory() as folder:
         path = bounds_file(Path(folder), text)
         with pytest.raises(InputError, match="still empty"):

@@ -17,6 +17,7 @@ from dpsubset.estimators.inputs import column_positions
 from dpsubset.estimators.release import (
     MECHANISMS,
     Choice,
+    check_seed,
     check_size,
     make_mechanism,
     make_problem,
@@ -135,8 +136,7 @@ class _Plan:
 
 
 def _plan(request: Request) -> _Plan:
-    if request.seed is not None and request.seed < 0:
-        raise InputError(f"--seed is {request.seed}; it must be zero or larger")
+    check_seed(request.seed, "--seed")
     if request.bounds is None:
         raise InputError(
             f"--bounds is missing: the limits of the columns must be public knowledge. "

@@ -136,7 +136,8 @@ def _pandas_matrix(frame: Any) -> tuple[Any, tuple[str, ...] | None]:
     named = all(isinstance(name, str) for name in names)
     kept = tuple(names) if named else None
     if all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in frame.dtypes):
-        return _number_array(frame.to_numpy()), kept
+        one_type = len(set(frame.dtypes)) == 1
+        return _number_array(frame.to_numpy(dtype=None if one_type else np.float64)), kept
     columns = [_pandas_column(frame.iloc[:, j], names[j]) for j in range(len(names))]
     return np.column_stack(columns), kept
 

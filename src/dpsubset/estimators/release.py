@@ -17,7 +17,15 @@ from dpsubset.estimators.bounds import rescale_target
 from dpsubset.mechanisms import Exponential, Mistakes, PermuteAndFlip, Release, TopR
 from dpsubset.problem import Problem
 
-__all__ = ["MECHANISMS", "Choice", "check_size", "make_mechanism", "make_problem", "release"]
+__all__ = [
+    "MECHANISMS",
+    "Choice",
+    "check_seed",
+    "check_size",
+    "make_mechanism",
+    "make_problem",
+    "release",
+]
 
 MECHANISMS = {
     "permute-and-flip": PermuteAndFlip,
@@ -75,6 +83,20 @@ def check_size(size: Any, n_columns: int, n_included: int, name: str) -> None:
         )
 
 
+def check_seed(random_state: Any, name: str) -> int | np.random.Generator | None:
+    """Return what the mechanisms take: None, a whole number or a generator."""
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
+    if not whole or random_state < 0:
+        raise InputError(
+            f"{name} must be None (a real release), a whole number from 0 on, or a numpy generator"
+        )
+    return int(random_state)
+
+
 def make_problem(
     X: Any,
     y: NDArray[np.float64],
@@ -113,14 +135,19 @@ def make_problem(
     )
 
 
-def release(mechanism: Any, problem: Problem, n_columns: int, random_state: Any = None) -> Any:
+def release(
+    mechanism: Any,
+    problem: Problem,
+    n_columns: int,
+    random_state: int | np.random.Generator | None = None,
+) -> Release:
     """Release a support among the first `n_columns` columns.
 
     Without a random state the operating system's entropy is used. With one the draw can be
     repeated, hence foreseen: it is for experiments, and its guarantee says so.
     """
     if random_state is None:
-        released = mechanism.release(problem)
+        released: Release = mechanism.release(problem)
     else:
         support = mechanism.draw(problem, 1, random_state)[0]
         guarantee = dataclasses.replace(mechanism.guarantee(problem), randomness="seeded")

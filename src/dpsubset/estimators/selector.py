@@ -15,6 +15,7 @@ from dpsubset.estimators.bounds import column_limits, target_limits
 from dpsubset.estimators.inputs import as_matrix, as_target, column_positions
 from dpsubset.estimators.release import (
     Choice,
+    check_seed,
     check_size,
     make_mechanism,
     make_problem,
@@ -137,6 +138,7 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("support_", "release_", "guarantee_"):
             self.__dict__.pop(name, None)  # a fit that fails leaves no older result behind
         mechanism = self._mechanism()
+        seed = check_seed(self.random_state, "random_state")
         limits_y = target_limits(self.bounds_y)
         table, names = as_matrix(X)
         n_columns = table.shape[1]
@@ -157,7 +159,7 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         problem = make_problem(
             table, target, limits_X, limits_y, choice, neighbours=mechanism.neighbours
         )
-        released = release(mechanism, problem, n_columns, self.random_state)
+        released = release(mechanism, problem, n_columns, seed)
         self.support_ = np.zeros(n_columns, dtype=bool)
         self.support_[list(released.support)] = True
         self.release_ = released

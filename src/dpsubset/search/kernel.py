@@ -156,9 +156,11 @@ def _pairs(H, b, ids, base, margin, data, columns, heap, filled):  # type: ignor
         for j in range(i):
             worst = heap[0][0] if filled == heap[0].size else np.inf
             need = base - worst + margin
-            det = H[i, i] * H[j, j] - H[i, j] * H[i, j]
-            gain = b[i] * b[i] * H[j, j] - 2.0 * b[i] * b[j] * H[i, j] + b[j] * b[j] * H[i, i]
-            if gain > need * det:
+            # By elimination, not by the determinant: the latter cancels for near-equal columns.
+            f = H[i, j] / H[i, i]
+            left = b[j] - f * b[i]
+            pivot = H[j, j] - f * H[i, j]
+            if pivot <= 0.0 or left * left > (need - b[i] * b[i] / H[i, i]) * pivot:
                 columns[s - 2] = ids[i]
                 columns[s - 1] = ids[j]
                 filled = _leaf(data, columns, heap, filled)
@@ -300,7 +302,7 @@ def _second(G, names, order, kept, c, rows, eliminated, row, j, penalty, base, m
         for i in range(k):
             pivot -= rows[i, order[kept[a]]] * eliminated[i, order[kept[a]]]
         worst = heap[0][0] if filled == heap[0].size else np.inf
-        if target[a] * target[a] > (base - worst + margin) * pivot:
+        if pivot <= 0.0 or target[a] * target[a] > (base - worst + margin) * pivot:
             columns[k + 1] = names[a]
             filled = _leaf(data, columns, heap, filled)
     return filled

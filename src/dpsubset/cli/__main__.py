@@ -1,0 +1,5 @@
+"""`python -m dpsubset.cli`."""
+
+from dpsubset.cli import main
+
+main()

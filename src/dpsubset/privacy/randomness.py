@@ -1,0 +1,94 @@
+"""Randomness: the operating system's unless a seed is given for an experiment (T20)."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Randomness", "as_randomness"]
+
+_DEEP = 32 * math.log(2.0)
+
+
+class _Bits(Protocol):
+    def words(self, count: int) -> NDArray[np.uint64]: ...
+
+    def below(self, bound: int) -> int: ...
+
+
+class _System:
+    """The operating system's generator, read in chunks."""
+
+    def __init__(self) -> None:
+        self._kept = np.empty(0, dtype=np.uint64)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        if count > self._kept.size:
+            self._kept = np.frombuffer(os.urandom(8 * max(count, 1024)), dtype=np.uint64)
+        out, self._kept = self._kept[:count], self._kept[count:]
+        return out
+
+    def below(self, bound: int) -> int:
+        return secrets.randbelow(bound)
+
+
+class _Seeded:
+    """A reproducible generator, for experiments only."""
+
+    def __init__(self, seed: int | np.random.Generator) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
+
+    def below(self, bound: int) -> int:
+        bits = bound.bit_length()
+        while True:  # rejection: no modulo bias
+            value = int.from_bytes(self._generator.bytes((bits + 7) // 8), "little")
+            value &= (1 << bits) - 1
+            if value < bound:
+                return value
+
+
+class Randomness:
+    """Uniform and exponential numbers, and whole numbers without bias."""
+
+    def __init__(self, bits: _Bits, seeded: bool) -> None:
+        self._bits = bits
+        self.seeded = seeded
+
+    def uniforms(self, count: int) -> NDArray[np.float64]:
+        """Return independent uniform numbers, multiples of 2^-53 shifted into (0, 1)."""
+        words = self._bits.words(count) >> np.uint64(11)
+        return np.asarray((words + 0.5) * 2.0**-53)
+
+    def exponential(self) -> float:
+        """Return an exponential number of mean 1, its tail not cut off by 53 bits."""
+        return float(self.exponentials(1)[0])
+
+    def exponentials(self, count: int) -> NDArray[np.float64]:
+        """Return independent exponential numbers of mean 1.
+
+        Beyond 32 ln 2 the law starts afresh (it has no memory), so that 53 bits do not end it.
+        """
+        values = -np.log(self.uniforms(count))
+        deep = np.flatnonzero(values >= _DEEP)
+        if deep.size:
+            values[deep] = _DEEP + self.exponentials(deep.size)
+        return np.asarray(values)
+
+    def below(self, bound: int) -> int:
+        """Return a uniform whole number in 0, ..., bound - 1."""
+        return self._bits.below(bound)
+
+
+def as_randomness(random_state: int | np.random.Generator | None) -> Randomness:
+    """Return the operating system's randomness for None, else a seeded one."""
+    if random_state is None:
+        return Randomness(_System(), seeded=False)
+    return Randomness(_Seeded(random_state), seeded=True)

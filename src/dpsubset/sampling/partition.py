@@ -1,0 +1,170 @@
+"""A partition of all supports, refined where draws are rejected; exact whatever its cuts (T14)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpsubset import sampling
+from dpsubset.cuts.cut import Cut, CutMaker
+from dpsubset.cuts.region import Region, patterns, root
+from dpsubset.cuts.start import start
+from dpsubset.cuts.symmetric import inclusion
+from dpsubset.losses.squared import Floats
+from dpsubset.problem import Problem
+from dpsubset.sampling.pieces import (
+    Envelope,
+    Listed,
+    Piece,
+    Support,
+    list_region,
+)
+
+__all__ = ["Partition"]
+
+_PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
+_LIST_UP_TO = 20_000  # supports of a part that are listed rather than bounded
+_LIST_COLUMNS = 400  # columns whose products a list may ask for when no full matrix is held
+_PATIENCE = 12.0  # rejected log weight before a part with an optimised cut is split again
+
+
+class Partition:
+    """Pieces that cover every support once. Refining changes the speed of draws, never their law."""
+
+    def __init__(self, problem: Problem, kappa: float) -> None:
+        self.problem = problem
+        self.kappa = kappa
+        self.pieces: list[Piece] = []
+        self._stats = np.empty((2, 16))  # log mass and peak of every piece
+        self.singles: list[Support] = []
+        self._single_weights = np.empty(16)
+        everything = root(problem)
+        if math.comb(everything.free.size, everything.to_choose) <= sampling.ENUMERATION_LIMIT:
+            self._maker = CutMaker(problem, 0.0)
+            self._add(self._listed(everything))
+        else:
+            seed, mu = start(problem)
+            self._maker = CutMaker(problem, mu)
+            for region in self._starting(everything, seed):
+                self._place(region)
+
+    def _starting(self, everything: Region, seed: tuple[int, ...]) -> list[Region]:
+        if everything.to_choose > _PATTERNS_UP_TO:
+            return [everything]
+        return [r for k in range(everything.to_choose + 1) for r in patterns(self.problem, seed, k)]
+
+    @property
+    def masses(self) -> Floats:
+        """The log mass of every piece."""
+        return self._stats[0, : len(self.pieces)]
+
+    @property
+    def peaks(self) -> Floats:
+        """The log of every piece's largest weight."""
+        return self._stats[1, : len(self.pieces)]
+
+    @property
+    def single_weights(self) -> Floats:
+        """The log weight of every single support."""
+        return self._single_weights[: len(self.singles)]
+
+    def _add(self, piece: Piece, at: int | None = None) -> None:
+        if at is None:
+            at = len(self.pieces)
+            self.pieces.append(piece)
+            if at == self._stats.shape[1]:
+                self._stats = np.concatenate([self._stats, np.empty_like(self._stats)], axis=1)
+        self.pieces[at] = piece
+        self._stats[:, at] = piece.log_mass, piece.peak
+
+    def _remove(self, at: int) -> None:
+        last = self.pieces.pop()
+        if at < len(self.pieces):
+            self._add(last, at)
+
+    def _set_free(self, support: Support, log_weight: float) -> None:
+        at = len(self.singles)
+        self.singles.append(support)
+        if at == self._single_weights.size:
+            self._single_weights = np.concatenate([self._single_weights] * 2)
+        self._single_weights[at] = log_weight
+
+    def excess(self, support: Support, log_weight: float) -> tuple[float, float]:
+        """Return bounds on kappa (R(S) - bound(S)), from which acceptance is decided (T16)."""
+        low, high = self.problem._interval(support)
+        return max(self.kappa * low + log_weight, 0.0), max(self.kappa * high + log_weight, 0.0)
+
+    def rejected(self, index: int, excess: float) -> None:
+        """Take note of a rejection; refine the piece once it has cost more than refining would."""
+        piece = self.pieces[index]
+        if not isinstance(piece, Envelope):
+            return
+        piece.evidence += min(excess, 4.0) + 0.5
+        if piece.evidence >= (_PATIENCE if piece.optimised else 0.0):
+            self.refine(index)
+
+    def refine(self, index: int, level: float = math.inf) -> None:
+        """Improve a piece's cut, or split it; single supports that this yields are set free.
+
+        From a list, the supports of log weight above `level` are set free.
+        """
+        piece = self.pieces[index]
+        if isinstance(piece, Listed):
+            supports, log_weights, rest = piece.take_out(level)
+            for support, log_weight in zip(supports, log_weights, strict=True):
+                self._set_free(support, float(log_weight))
+            self._remove(index) if rest is None else self._add(rest, index)
+            return
+        assert isinstance(piece, Envelope)
+        if not piece.optimised and self._worth_optimising(piece):
+            better = self._optimised(piece.cut, None)
+            if better.log_mass < piece.log_mass - 0.05 or better.peak < piece.peak - 0.05:
+                self._add(better, index)
+                return
+            piece.optimised = True
+        self._split(index, piece)
+
+    def _worth_optimising(self, piece: Envelope) -> bool:
+        return piece.region.to_choose > 1 and self.problem.gram.affordable
+
+    def _split(self, index: int, piece: Envelope) -> None:
+        """Split on the column of most uncertain inclusion among the heaviest support's."""
+        region = piece.region
+        t = region.to_choose
+        _, shares = inclusion(piece.log_weights, t)
+        top = np.argpartition(-piece.log_weights, t - 1)[:t]
+        column = int(top[int(np.argmin(np.abs(shares[top] - 0.5)))])
+        guess = np.delete(shares, column) if piece.optimised else None
+        self._remove(index)
+        for part in region.split(int(region.free[column])):
+            self._place(part, guess)
+
+    def _place(self, region: Region, guess: Floats | None = None) -> None:
+        """Add a region to the partition as whatever serves it best."""
+        if region.to_choose == 0:
+            support = np.sort(np.array(region.inside, dtype=np.int64))
+            low, high = self.problem._interval(support)
+            self._set_free(support, -self.kappa * (low + high) / 2)
+            return
+        count = math.comb(region.free.size, region.to_choose)
+        held = self.problem.gram.affordable or region.free.size <= _LIST_COLUMNS
+        if held and count <= min(_LIST_UP_TO, sampling.ENUMERATION_LIMIT):
+            self._add(self._listed(region))
+            return
+        cut = self._maker.cheap(region)
+        bounded = guess is not None and guess.size == region.free.size and region.to_choose > 1
+        self._add(self._optimised(cut, guess) if bounded else Envelope(cut, self.kappa))
+
+    def _optimised(self, cut: Cut, guess: Floats | None) -> Envelope:
+        better, _ = self._maker.optimised(cut, self.kappa, guess)
+        envelope = Envelope(better, self.kappa)
+        cheap = Envelope(cut, self.kappa)
+        if cheap.log_mass < envelope.log_mass:
+            envelope = cheap
+        envelope.optimised = True
+        return envelope
+
+    def _listed(self, region: Region) -> Listed:
+        supports, scores = list_region(self.problem, region)
+        return Listed(supports, -self.kappa * scores)

@@ -1,0 +1,134 @@
+"""The pieces of a partition of all supports: a cut's envelope, or a list (T14)."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dpsubset.cuts.cut import Cut
+from dpsubset.cuts.region import Region
+from dpsubset.cuts.symmetric import block_tables, draw_subset
+from dpsubset.losses.squared import Floats, support_scores
+from dpsubset.problem import Problem
+
+__all__ = ["Envelope", "Listed", "Piece", "RandomSource", "list_region"]
+
+Support = NDArray[np.int64]
+
+
+class RandomSource(Protocol):
+    """Where a sampler takes its randomness from."""
+
+    def uniforms(self, count: int) -> Floats:
+        """Return independent uniform numbers in (0, 1)."""
+
+    def exponential(self) -> float:
+        """Return an exponential number of mean 1."""
+
+    def exponentials(self, count: int) -> Floats:
+        """Return independent exponential numbers of mean 1."""
+
+
+class Piece(ABC):
+    """A set of supports under an envelope: log weights that are never below -kappa R(S)."""
+
+    log_mass: float  # log of the envelope's sum over the piece
+    peak: float  # log of its largest weight
+
+    @abstractmethod
+    def draw(self, source: RandomSource) -> tuple[Support, float]:
+        """Draw a support in proportion to the envelope; return it with its log weight there."""
+
+
+class Listed(Piece):
+    """Supports written out with exact weights, heaviest first."""
+
+    def __init__(self, supports: Support, log_weights: Floats) -> None:
+        order = np.argsort(-log_weights, kind="stable")
+        self._set(supports[order], log_weights[order])
+
+    def _set(self, supports: Support, log_weights: Floats) -> None:
+        self.supports, self.log_weights = supports, log_weights
+        self.peak = float(log_weights[0])
+        self._cumulated = np.cumsum(np.exp(log_weights - self.peak))
+        self.log_mass = self.peak + math.log(self._cumulated[-1])
+
+    def draw(self, source: RandomSource) -> tuple[Support, float]:
+        at = source.uniforms(1)[0] * self._cumulated[-1]
+        i = min(int(np.searchsorted(self._cumulated, at, side="right")), self.log_weights.size - 1)
+        return self.supports[i], float(self.log_weights[i])
+
+    def take_out(self, level: float) -> tuple[Support, Floats, Listed | None]:
+        """Part with the supports of log weight above `level`, at least one; return them, the rest."""
+        count = max(1, int(np.searchsorted(-self.log_weights, -level, side="left")))
+        heavy = self.supports[:count], self.log_weights[:count]
+        if count == self.log_weights.size:
+            return *heavy, None
+        rest = Listed.__new__(Listed)
+        rest._set(self.supports[count:], self.log_weights[count:])
+        return *heavy, rest
+
+
+class Envelope(Piece):
+    """A region under exp(-kappa cut), drawn from by conditional Bernoulli sampling (T13)."""
+
+    def __init__(self, cut: Cut, kappa: float) -> None:
+        self.cut = cut
+        self.region = cut.region
+        self.kappa = kappa
+        self.optimised = False
+        self.evidence = 0.0
+        self.log_weights = kappa * cut.weights
+        t, p = cut.region.to_choose, cut.region.free.size
+        self._block = max(32, min(1024, math.isqrt(p) * 2))
+        self._own, self._later = block_tables(self.log_weights, t, self._block)
+        self.log_mass = float(self._later[0, t]) - kappa * cut.constant
+        heaviest = np.partition(self.log_weights, p - t)[p - t :]
+        self.peak = float(heaviest.sum()) - kappa * cut.constant
+
+    def draw(self, source: RandomSource) -> tuple[Support, float]:
+        t = self.region.to_choose
+        needed = self._own.shape[0] + t * self._block
+        chosen = draw_subset(
+            self.log_weights, t, self._block, self._own, self._later, source.uniforms(needed)
+        )
+        support = np.sort(np.array([*self.region.inside, *self.region.free[chosen]]))
+        weight = float(self.log_weights[chosen].sum()) - self.kappa * self.cut.constant
+        return support.astype(np.int64), weight
+
+
+@njit(cache=True)
+def _combinations(p, t, count):  # type: ignore[no-untyped-def]
+    """Return all increasing t-tuples below p in lexicographic order."""
+    out = np.empty((count, t), np.int64)
+    row = np.arange(t)
+    for r in range(count):
+        out[r] = row
+        i = t - 1
+        while i >= 0 and row[i] == p - t + i:
+            i -= 1
+        if i >= 0:
+            row[i] += 1
+            for k in range(i + 1, t):
+                row[k] = row[k - 1] + 1
+    return out
+
+
+def list_region(problem: Problem, region: Region) -> tuple[Support, Floats]:
+    """Return every support of a region, in lexicographic order of the free columns, and R(S)."""
+    t = region.to_choose
+    count = math.comb(region.free.size, t)
+    index = np.concatenate([np.array(region.inside, dtype=np.intp), region.free])
+    k = len(region.inside)
+    local = np.empty((count, k + t), dtype=np.int64)
+    local[:, :k] = np.arange(k)
+    local[:, k:] = k + _combinations(region.free.size, t, count)
+    G = np.ascontiguousarray(problem.gram.block(index))
+    b = problem.correlations[index]
+    scores = support_scores(G, b, problem.energy, local, problem.ridge, problem.radius)
+    return np.sort(index[local], axis=1).astype(np.int64), scores

@@ -1,0 +1,108 @@
+"""Draws from the partition: by rejection (T14) and by the race of uniform clocks (T15)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpsubset.losses.squared import Floats
+from dpsubset.sampling.partition import Partition
+from dpsubset.sampling.pieces import Envelope, RandomSource, Support
+
+__all__ = ["draw_proportional", "draw_race"]
+
+_LOG2 = math.log(2.0)
+
+
+def draw_proportional(partition: Partition, source: RandomSource) -> Support:
+    """Draw a support with probability proportional to exp(-kappa R(S)) (T14)."""
+    while True:
+        index = _pick(np.concatenate([partition.masses, partition.single_weights]), source)
+        if index >= len(partition.pieces):
+            return partition.singles[index - len(partition.pieces)]
+        piece = partition.pieces[index]
+        support, log_weight = piece.draw(source)
+        if not isinstance(piece, Envelope):
+            return support
+        low, high = partition.excess(support, log_weight)
+        if _reaches(source.exponential(), low, high):
+            return support
+        partition.rejected(index, high)
+
+
+def _pick(logs: Floats, source: RandomSource) -> int:
+    """Draw an index in proportion to exp(logs)."""
+    cumulated = np.cumsum(np.exp(logs - logs.max()))
+    at = source.uniforms(1)[0] * cumulated[-1]
+    return min(int(np.searchsorted(cumulated, at, side="right")), logs.size - 1)
+
+
+def _reaches(draw: float, low: float, high: float) -> bool:
+    """Compare a draw with an enclosed number; between the ends the middle decides (T16, T19)."""
+    return draw >= high or (draw >= low and draw >= (low + high) / 2)
+
+
+def draw_race(partition: Partition, source: RandomSource) -> Support:
+    """Draw the support whose clock, uniform on (0, exp(kappa R(S))), rings first (T15).
+
+    Times are kept as logarithms. Nothing has rung before `now`; single supports have clocks of
+    their own, everything else rings at hazard a/(1 - a x) <= 2 a as long as a x <= 1/2, which is
+    a process of arrivals at twice the envelope's mass, thinned.
+    """
+    now = -math.inf
+    clocks = -partition.single_weights - source.exponentials(len(partition.singles))
+    while True:
+        clocks = _new_clocks(partition, clocks, now, source)
+        deadline = float(clocks.min(initial=math.inf))
+        arrival = horizon = math.inf
+        if partition.pieces:
+            horizon = -_LOG2 - float(partition.peaks.max())
+            rate = _LOG2 + _log_sum(partition.masses)
+            arrival = float(np.logaddexp(now, math.log(source.exponential()) - rate))
+        if deadline <= min(arrival, horizon):
+            return partition.singles[int(np.argmin(clocks))]
+        if arrival >= horizon:
+            now = horizon
+            partition.refine(int(np.argmax(partition.peaks)), level=-now - 2 * _LOG2)
+            continue
+        now = arrival
+        index = _pick(partition.masses, source)
+        support = _ring(partition, index, now, source)
+        if support is not None:
+            return support
+
+
+def _ring(
+    partition: Partition, index: int, now: float, source: RandomSource
+) -> Support | None:
+    """Draw who arrives from a piece; keep it with probability a / (2 abar (1 - a x))."""
+    piece = partition.pieces[index]
+    support, log_weight = piece.draw(source)
+    low = high = 0.0
+    if isinstance(piece, Envelope):
+        low, high = partition.excess(support, log_weight)
+    passed = math.exp(now + log_weight - (low + high) / 2)  # a x, at most 1/2
+    factor = math.log(2.0 * (1.0 - passed))
+    if _reaches(source.exponential(), low + factor, high + factor):
+        return support
+    if high > _LOG2:
+        partition.rejected(index, high)
+    return None
+
+
+def _new_clocks(
+    partition: Partition, clocks: Floats, now: float, source: RandomSource
+) -> Floats:
+    """Give supports that were set free at `now` a clock uniform on (e^now, 1/a)."""
+    ends = -partition.single_weights[clocks.size :]
+    if ends.size == 0:
+        return clocks
+    share = source.uniforms(ends.size)
+    fresh = np.logaddexp(now + np.log1p(-share), ends + np.log(share))
+    return np.concatenate([clocks, fresh])
+
+
+def _log_sum(logs: Floats) -> float:
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))

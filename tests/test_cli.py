@@ -1,0 +1,528 @@
+"""The command: what it prints, what it writes, how it ends, and what it never shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import tempfile
+import time
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from dpsubset import Exponential, PermuteAndFlip
+from dpsubset.cli import app
+from dpsubset.cli.show import printable
+from dpsubset.cli.writing import waiting, writing
+from dpsubset.errors import InputError, UnprovenError
+
+ROWS = 317  # a number of rows that nothing else equals
+NAMES = [f"x{j}" for j in range(6)]
+BOUNDS = '[default]\nbounds = [0, 10]\n[columns]\n"y" = [-10, 10]\n'
+FOUR = ["permute-and-flip", "exponential", "top-r", "mistakes"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a table, in which x1 and x4 explain y, and its bounds."""
+    X = np.random.default_rng(0).uniform(0, 10, (ROWS, 6))
+    frame = pl.DataFrame(X, schema=NAMES).with_columns(y=pl.Series(X[:, 1] - X[:, 4]))
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "b.toml").write_text(BOUNDS)
+    return tmp_path
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def select(folder: Path, *more: Any, table: str = "t.csv", epsilon: float = 300.0) -> Result:
+    given = ["--target", "y", "--size", 2, "--epsilon", epsilon, "--bounds", folder / "b.toml"]
+    return run("select", folder / table, *given, *more)
+
+
+def mistake(result: Result, expected: str) -> None:
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert expected in result.stderr
+    assert "Traceback" not in result.output
+    assert isinstance(result.exception, SystemExit)
+
+
+# What a release shows ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", ["t.csv", "t.parquet"])
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_a_release_names_columns_and_guarantee(folder: Path, table: str, neighbours: str) -> None:
+    result = select(folder, "--neighbours", neighbours, table=table)
+    assert result.exit_code == 0, result.output
+    assert "2 of 6 columns for y\n  x1\n  x4\n" in result.stdout
+    assert "Guarantee" in result.stdout
+    assert "300" in result.stdout
+    assert result.stderr == ""
+    assert str(ROWS) not in result.output
+    assert "second" not in result.output
+
+
+@pytest.mark.parametrize("mechanism", FOUR)
+def test_every_mechanism_by_name(folder: Path, mechanism: str) -> None:
+    result = select(folder, "--mechanism", mechanism, "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert document["mechanism"] == mechanism
+    assert document["columns"] == ["x1", "x4"]
+    assert document["target"] == "y"
+    assert document["guarantee"]["epsilon"] == 300.0
+    assert document["guarantee"]["neighbours"] == "replace-one"
+    assert result.stderr == ""
+
+
+def test_json_holds_public_things_only(folder: Path) -> None:
+    for relation in ("replace-one", "add-remove"):
+        result = select(folder, "--json", "--neighbours", relation)
+        document = json.loads(result.stdout)
+        assert set(document) == {"mechanism", "columns", "guarantee", "target", "settings"}
+        assert str(ROWS) not in result.stdout
+    timed = json.loads(select(folder, "--json", "--timings").stdout)
+    assert timed["seconds"] > 0
+
+
+def test_all_mechanisms_side_by_side(folder: Path) -> None:
+    result = select(folder, "--mechanism", "all", "--neighbours", "add-remove", epsilon=250.0)
+    assert result.exit_code == 0, result.output
+    for mechanism in FOUR:
+        assert mechanism in result.stdout
+    assert result.stdout.count("x4") == 4
+    text = " ".join(result.stdout.split())
+    assert "4 releases, and each spends its own epsilon" in text
+    assert "spends 1000 in total" in text
+    assert "econds" not in text
+    assert str(ROWS) not in text
+    document = json.loads(select(folder, "--mechanism", "all", "--json").stdout)
+    assert [entry["mechanism"] for entry in document["releases"]] == FOUR
+    assert document["total_epsilon"] == 1200.0
+
+
+def test_seconds_are_shown_on_request_with_a_warning(folder: Path) -> None:
+    for more in ([], ["--mechanism", "all"]):
+        text = " ".join(select(folder, "--timings", *more).stdout.split())
+        assert "depend on the data and are no part of the guarantee" in text
+    assert "depend on the data" in " ".join(run("select", "--help").stdout.replace("│", "").split())
+
+
+def test_quiet_prints_names_only(folder: Path) -> None:
+    assert select(folder, "--quiet").stdout == "x1\nx4\n"
+    lines = select(folder, "--quiet", "--mechanism", "all").stdout.splitlines()
+    assert lines == [f"{m}\t{x}" for m in FOUR for x in ("x1", "x4")]
+    assert json.loads(select(folder, "--quiet", "--json").stdout)
+
+
+def test_the_output_file_is_the_json(folder: Path) -> None:
+    path = folder / "release.json"
+    path.write_text("older")
+    result = select(folder, "--output", path, "--seed", 1)
+    assert f"Written to {path}" in result.stdout
+    assert json.loads(path.read_text()) == json.loads(select(folder, "--seed", 1, "--json").stdout)
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "b.toml",
+        "release.json",
+        "t.csv",
+        "t.parquet",
+    ]
+
+
+def test_a_seed_repeats_the_draw_and_the_guarantee_says_so(folder: Path) -> None:
+    first, second = (select(folder, "--seed", 3, "--json", epsilon=0.01) for _ in range(2))
+    assert first.stdout == second.stdout
+    assert json.loads(first.stdout)["guarantee"]["randomness"] == "seeded"
+    drawn = {
+        tuple(json.loads(select(folder, "--seed", seed, "--json", epsilon=0.01).stdout)["columns"])
+        for seed in range(12)
+    }
+    assert len(drawn) > 2
+    real = json.loads(select(folder, "--json").stdout)
+    assert real["guarantee"]["randomness"] != "seeded"
+
+
+def test_features_always_include_and_intercept(folder: Path) -> None:
+    result = select(folder, "--features", "x0, x4,x5", "--always-include", "x5", "--json")
+    assert json.loads(result.stdout)["columns"] == ["x4", "x5"]
+    result = select(
+        folder, "--always-include", "x5", "--always-include", "x0", "--intercept", "--json"
+    )
+    document = json.loads(result.stdout)
+    assert document["columns"] == ["x0", "x5"]
+    assert document["settings"]["intercept"] is True
+
+
+def test_parameters_reach_the_mechanism(folder: Path) -> None:
+    def guarantee(*more: Any) -> Any:
+        result = select(folder, "--json", *more)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)["guarantee"]
+
+    assert guarantee("--sensitivity", "paper") != guarantee()
+    assert guarantee("--radius", 2) != guarantee()
+    finite = guarantee("--mechanism", "top-r", "--count", 3, "--trials", 2)
+    assert finite["epsilon"] > 300.0
+    assert guarantee("--mechanism", "top-r", "--count", 3)["epsilon"] == 300.0
+
+
+def test_an_empty_table_under_both_relations(folder: Path) -> None:
+    (folder / "t.csv").write_text("x1,x4,y\n")
+    for mechanism in [*FOUR, "all"]:
+        result = select(folder, "--neighbours", "add-remove", "--mechanism", mechanism)
+        assert result.exit_code == 0, result.output
+    mistake(select(folder), "no rows")
+
+
+def test_names_cannot_steer_the_terminal(folder: Path) -> None:
+    names = ["[red]x", "a\x1b[2Jb", "y"]
+    pl.DataFrame(np.ones((5, 3)), schema=names).write_csv(folder / "t.csv")
+    for more in ([], ["--quiet"], ["--mechanism", "all"]):
+        result = select(folder, *more)
+        assert result.exit_code == 0, result.output
+        assert "\x1b[2J" not in result.output
+        assert "[red]x" in result.output
+    assert printable("été_1") == "été_1"
+
+
+# Refusals and mistakes --------------------------------------------------------------------------
+
+BAD_OPTIONS = [
+    (["--size", 0], "--size is 0"),
+    (["--size", 7], "between 1 and 6"),
+    (["--epsilon", 0], "epsilon"),
+    (["--epsilon", "-1"], "epsilon"),
+    (["--epsilon", "inf"], "epsilon"),
+    (["--epsilon", "nan"], "epsilon"),
+    (["--target", "z"], "'z' is not a column"),
+    (["--features", "x0,y"], "cannot explain itself"),
+    (["--features", "x0,zz"], "'zz' is not a column"),
+    (["--features", "x0,,x1"], "empty name"),
+    (["--features", ""], "empty name"),
+    (["--features", 'x0,"x1'], "open quote"),
+    (["--always-include", "y"], "cannot explain itself"),
+    (["--always-include", "zz"], "'zz' is not a column"),
+    (["--always-include", "x0", "--features", "x1,x2"], "not among the features"),
+    (["--always-include", "x0", "--always-include", "x0"], "twice"),
+    (["--always-include", "x0", "--always-include", "x1", "--always-include", "x2"], "between 3"),
+    (["--mechanism", "laplace"], "allowed: permute-and-flip"),
+    (["--neighbours", "nobody"], "neighbours"),
+    (["--sensitivity", "loose"], "sensitivity"),
+    (["--loss", "cubic"], "cubic"),
+    (["--radius", 0], "radius"),
+    (["--ridge", "-1"], "ridge"),
+    (["--ridge", "inf"], "ridge"),
+    (["--count", 5], "belong to top-r"),
+    (["--trials", 5], "belong to top-r"),
+    (["--mechanism", "top-r", "--count", 0], "count"),
+    (["--mechanism", "top-r", "--count", 100], "count"),
+    (["--mechanism", "top-r", "--trials", 0], "trials"),
+    (["--mechanism", "top-r", "--trials", 5, "--neighbours", "add-remove"], "add-remove"),
+    (["--seed", "-1"], "--seed"),
+    (["--bounds", "none.toml"], "no such file"),
+    (["--output", "no/such/release.json"], "no such folder"),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), BAD_OPTIONS, ids=str)
+def test_a_wrong_option_is_one_line(folder: Path, options: list[Any], expected: str) -> None:
+    mistake(select(folder, *options), expected)
+
+
+def test_wrong_use_ends_with_2(folder: Path) -> None:
+    for arguments in (
+        ["select"],
+        ["select", folder / "t.csv"],
+        ["select", folder / "t.csv", "--target", "y", "--size", "two"],
+        ["select", folder / "t.csv", "--nonsense"],
+        ["nonsense"],
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "Traceback" not in result.output
+
+
+def test_missing_bounds_say_what_to_do(folder: Path) -> None:
+    mistake(run("select", folder / "t.csv", "--target", "y"), "dpsubset bounds")
+    (folder / "b.toml").write_text('[columns]\n"y" = [0, 1]\n')
+    mistake(select(folder), "no bounds for column 'x0' (6 missing in all)")
+    (folder / "b.toml").write_text(BOUNDS + "zz = [0, 1]\n")
+    mistake(select(folder), "'zz', which is not a column")
+    (folder / "b.toml").write_text(BOUNDS + "x3 = [1, 0]\n")
+    mistake(select(folder), "column 'x3' are 1 and 0")
+
+
+def test_everything_is_checked_before_a_row_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*arguments: Any) -> None:
+        raise AssertionError("a row was read")
+
+    monkeypatch.setattr("dpsubset.cli.selection.read_table", forbidden)
+    assert isinstance(select(folder).exception, AssertionError)
+    later = ("--count", "--trials")  # of top-r; some of these need the number of supports
+    for options, expected in BAD_OPTIONS:
+        if not (options[0] == "--mechanism" and options[2:3] and options[2] in later):
+            mistake(select(folder, *options), expected)
+    mistake(select(folder, "--output", folder), "is a folder")
+    mistake(select(folder, "--output", folder / "t.csv"), "one of the files to read")
+    mistake(select(folder, "--output", folder / "b.toml"), "one of the files to read")
+
+
+def test_nothing_is_released_before_all_mechanisms_are_checked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*arguments: Any) -> None:
+        raise AssertionError("a release was made")
+
+    monkeypatch.setattr("dpsubset.cli.selection.release", forbidden)
+    assert isinstance(select(folder).exception, AssertionError)
+    mistake(select(folder, "--mechanism", "all", "--count", 1000), "count")
+    (folder / "t.csv").write_text("x1,x4,y\n1,nan,3\n")
+    mistake(select(folder, "--mechanism", "all"), "missing")
+
+
+def test_a_refused_release_ends_with_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise UnprovenError("the search ended at its limits")
+
+    monkeypatch.setattr(PermuteAndFlip, "release", refuse)
+    path = folder / "release.json"
+    result = select(folder, "--output", path)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr == "refused: the search ended at its limits\n"
+    assert not path.exists()
+    result = select(folder, "--mechanism", "all", "--output", path)
+    assert result.exit_code == 1
+    assert "refused: the search ended" in " ".join(result.stdout.split())
+    entries = json.loads(path.read_text())["releases"]
+    assert ["refused" in entry for entry in entries] == [True, False, False, False]
+    assert "columns" not in entries[0]
+    assert [entry.get("columns") for entry in entries[1:]] == [["x1", "x4"]] * 3
+    assert sum(p.name.startswith(".") for p in folder.iterdir()) == 0
+
+
+def test_a_fault_of_the_program_is_not_hidden(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(PermuteAndFlip, "release", fail)
+    assert isinstance(select(folder).exception, ZeroDivisionError)
+    monkeypatch.setattr(Exponential, "release", lambda *a: (_ for _ in ()).throw(MemoryError))
+    mistake(select(folder, "--mechanism", "exponential"), "memory")
+
+
+def test_bad_tables_are_one_line(folder: Path) -> None:
+    table = folder / "t.csv"
+    for content, expected in [
+        (b"", "empty"),
+        (b"x1,x4,y\n1,2,3\n1,2,3,9137.25\n", "ragged"),
+        (b"x1,x4,y\n1,9137.25q,3\n", "column 'x4' holds text"),
+        (b"x1,x4,y\n1,,3\n", "missing"),
+        (b"x1,x4,x4,y\n1,2,3,4\n", "two columns"),
+        (b"\0\1\2", "not a text file"),
+    ]:
+        table.write_bytes(content)
+        result = select(folder)
+        mistake(result, expected)
+        assert "9137" not in result.output
+    table.unlink()
+    mistake(select(folder), "no such file")
+    table.mkdir()
+    mistake(select(folder), "is a folder")
+
+
+cells = st.sampled_from(
+    ["1", "2.5", "-3e5", "true", "nan", "inf", "", "91374", "91374q", '"', "1e999"]
+)
+
+
+@settings(max_examples=30, derandomize=True, deadline=None)
+@given(
+    rows=st.lists(st.lists(cells, min_size=2, max_size=4), max_size=3),
+    neighbours=st.sampled_from(["replace-one", "add-remove"]),
+    size=st.integers(-1, 4),
+)
+def test_any_table_ends_with_0_or_2(rows: list[list[str]], neighbours: str, size: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lines = [",".join(row) for row in [["x1", "x4", "y"], *rows]]
+        (folder / "t.csv").write_text("\n".join(lines))
+        (folder / "b.toml").write_text(BOUNDS)
+        result = select(folder, "--neighbours", neighbours, "--size", size)
+    assert "91374" not in result.output
+    if result.exit_code == 0:
+        assert 1 <= size <= 2
+    else:
+        mistake(result, "")
+
+
+# Bounds -----------------------------------------------------------------------------------------
+
+
+def test_bounds_writes_a_template_from_the_header_alone(folder: Path) -> None:
+    shown = run("bounds", folder / "t.csv")
+    assert shown.exit_code == 0
+    assert '"x0" = []' in shown.stdout
+    (folder / "t.csv").write_text("x0,x1,x2,x3,x4,x5,y\nnot,even,a,table\n")
+    assert run("bounds", folder / "t.csv").stdout == shown.stdout
+    assert '"y" = []    # the target' in run("bounds", folder / "t.csv", "--target", "y").stdout
+    assert run("bounds", folder / "t.parquet").stdout == shown.stdout
+
+
+def test_a_template_is_not_overwritten_and_works_when_filled_in(folder: Path) -> None:
+    path = folder / "b.toml"
+    mistake(run("bounds", folder / "t.csv", "--output", path), "--force")
+    assert path.read_text() == BOUNDS
+    assert run("bounds", folder / "t.csv", "--output", path, "--force").exit_code == 0
+    mistake(select(folder), "still empty")
+    path.write_text(path.read_text().replace("[]", "[-10, 10]"))
+    assert select(folder, "--quiet").stdout == "x1\nx4\n"
+
+
+def test_bad_use_of_bounds(folder: Path) -> None:
+    mistake(run("bounds", folder / "none.csv"), "no such file")
+    mistake(run("bounds", folder / "t.csv", "--target", "z"), "'z' is not a column")
+    mistake(run("bounds", folder / "t.csv", "--output", folder), "is a folder")
+    mistake(run("bounds", folder / "t.csv", "--output", folder / "a" / "b"), "no such folder")
+    mistake(run("bounds", folder / "t.csv", "--output", folder / "t.csv", "--force"), "to read")
+
+
+# Writing, waiting, other commands ---------------------------------------------------------------
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_text("older")
+
+    def interrupted() -> None:
+        with writing(path):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+    assert path.read_text() == "older"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match="cannot be written"), writing(tmp_path / "r.json"):
+        raise AssertionError("not reached")
+    tmp_path.chmod(0o700)
+
+
+def test_a_full_disk_keeps_the_printed_release(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = select(folder, "--output", folder / "r.json")
+    assert result.exit_code == 2
+    assert "  x1\n  x4\n" in result.stdout
+    assert "No space left" in result.stderr
+    assert not (folder / "r.json").exists()
+
+
+def test_waiting_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with waiting("work", shown=True):
+        pass
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.3])
+def test_a_spinner_appears_after_a_while(
+    pause: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setattr("dpsubset.cli.writing._PATIENCE_SECONDS", 0.1)
+    with waiting("selecting", shown=True):
+        time.sleep(pause)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert ("selecting" in captured.err) == (pause > 0)
+
+
+def test_bench_is_called_with_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    stand_in = types.ModuleType("dpsubset.experiments.bench")
+    stand_in.main = lambda quick, output: calls.append((quick, output))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "dpsubset.experiments.bench", stand_in)
+    assert run("bench").exit_code == 0
+    assert run("bench", "--quick", "--output", tmp_path / "r.json").exit_code == 0
+    assert calls == [(False, None), (True, tmp_path / "r.json")]
+    mistake(run("bench", "--output", tmp_path / "no" / "r.json"), "no such folder")
+    assert len(calls) == 2
+
+
+# As a program -----------------------------------------------------------------------------------
+
+
+def program(*arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dpsubset.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from dpsubset.cli import app\n"
+        "from typer.testing import CliRunner\n"
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
+        "heavy = {'numpy', 'numba', 'scipy', 'sklearn', 'polars', 'pandas'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    code = code.replace("'--help'", "'bounds', 'none.csv'").replace("== 0", "== 2")
+    code = code.replace("'numpy', 'numba', 'scipy', 'sklearn', 'polars', 'pandas'", "'sklearn'")
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_the_program_from_table_to_release(folder: Path) -> None:
+    assert "select" in program("--help").stdout
+    assert program("--version").stdout.startswith("dpsubset ")
+    filled = ["--bounds", folder / "b.toml", "--target", "y", "--size", 2, "--epsilon", 300]
+    done = program("select", "t.csv", *filled, "--output", "r.json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "x1\n  x4\n" in done.stdout
+    assert json.loads((folder / "r.json").read_text())["columns"] == ["x1", "x4"]
+    wrong = program("select", "t.csv", *filled, "--size", 9, cwd=folder)
+    assert wrong.returncode == 2
+    assert wrong.stdout == ""
+    assert wrong.stderr.startswith("error: --size is 9")
+
+
+def test_the_program_on_a_terminal(folder: Path) -> None:
+    ours, theirs = pty.openpty()
+    filled = ["--bounds", "b.toml", "--target", "y", "--size", "2", "--epsilon", "300", "--json"]
+    command = [sys.executable, "-m", "dpsubset.cli", "select", "t.csv", *filled]
+    done = subprocess.run(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=theirs, timeout=120, check=True
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert json.loads(done.stdout)["columns"] == ["x1", "x4"]
