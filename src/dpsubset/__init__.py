@@ -1,1 +1,55 @@
-"""dpsubset."""
+"""dpsubset: differentially private variable selection.
+
+Names are imported on first use, so that the command starts quickly.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpsubset import search
+    from dpsubset.estimators import SubsetSelector
+    from dpsubset.mechanisms import (
+        Exponential,
+        Mistakes,
+        PermuteAndFlip,
+        Release,
+        TopR,
+    )
+    from dpsubset.privacy import Guarantee
+    from dpsubset.problem import Problem
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Exponential",
+    "Guarantee",
+    "Mistakes",
+    "PermuteAndFlip",
+    "Problem",
+    "Release",
+    "SubsetSelector",
+    "TopR",
+    "search",
+]
+
+_ROOMS = {
+    "Exponential": "mechanisms",
+    "Guarantee": "privacy",
+    "Mistakes": "mechanisms",
+    "PermuteAndFlip": "mechanisms",
+    "Problem": "problem",
+    "Release": "mechanisms",
+    "SubsetSelector": "estimators",
+    "TopR": "mechanisms",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return getattr(import_module(f"dpsubset.{_ROOMS[name]}"), name)
+    if name == "search":
+        return import_module("dpsubset.search")
+    raise AttributeError(f"module 'dpsubset' has no attribute {name!r}")

@@ -56,7 +56,7 @@ def _load(source, middle, scale, bound, plain, out):  # type: ignore[no-untyped-
 def _project(X, middle, scale, bound, plain, U, out):  # type: ignore[no-untyped-def]
     """Add U'V to `out` (k, p), V the clipped and mapped X; four rows at a time, tiles of columns."""
     n, p = X.shape
-    rows = np.empty((4, 1024))
+    rows = np.zeros((4, 1024))
     weights = np.zeros((U.shape[1], 4))
     for start in range(0, p, 1024):
         stop = min(start + 1024, p)

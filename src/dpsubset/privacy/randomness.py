@@ -63,9 +63,9 @@ class Randomness:
         self.seeded = seeded
 
     def uniforms(self, count: int) -> NDArray[np.float64]:
-        """Return independent uniform numbers, multiples of 2^-53 shifted into (0, 1)."""
-        words = self._bits.words(count) >> np.uint64(11)
-        return np.asarray((words + 0.5) * 2.0**-53)
+        """Return independent uniform numbers: odd multiples of 2^-53, so never 0 or 1."""
+        words = self._bits.words(count) >> np.uint64(12)
+        return np.asarray((words + 0.5) * 2.0**-52)
 
     def exponential(self) -> float:
         """Return an exponential number of mean 1, its tail not cut off by 53 bits."""

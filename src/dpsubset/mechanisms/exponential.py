@@ -1,0 +1,35 @@
+"""The exponential mechanism over all supports, drawn from exactly (T4, T14)."""
+
+from __future__ import annotations
+
+from scipy.special import logsumexp
+
+from dpsubset.mechanisms.base import Floats, Mechanism, Sampler
+from dpsubset.problem import Problem
+from dpsubset.sampling.partition import Partition
+from dpsubset.sampling.pieces import Support
+from dpsubset.sampling.race import draw_proportional
+
+__all__ = ["Exponential"]
+
+
+class Exponential(Mechanism):
+    """P(S) proportional to exp(-kappa R(S)): pure epsilon-DP without any condition (T4).
+
+    >>> import numpy as np
+    >>> from dpsubset import Problem
+    >>> X = np.vstack([np.eye(3)] * 40); y = X[:, 0]
+    >>> problem = Problem(X, y, size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
+    >>> Exponential(epsilon=5.0).draw(problem, 2, random_state=0).tolist()
+    [[0], [0]]
+    """
+
+    name = "exponential mechanism"
+
+    def _sampler(self, problem: Problem) -> Sampler:
+        partition = Partition(problem, self.kappa(problem))
+        return lambda randomness: draw_proportional(partition, randomness)
+
+    def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
+        logs = -self.kappa(problem) * scores
+        return logs - logsumexp(logs)

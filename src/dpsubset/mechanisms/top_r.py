@@ -1,0 +1,158 @@
+"""The paper's top-R mechanism on proven searches (T5)."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import logsumexp
+
+from dpsubset import search
+from dpsubset.errors import InputError, UnprovenError
+from dpsubset.mechanisms.base import Floats, Mechanism, Sampler
+from dpsubset.mechanisms.ranks import rank, skip, unrank
+from dpsubset.privacy import Guarantee, Randomness
+from dpsubset.problem import Problem
+from dpsubset.sampling.pieces import Support
+from dpsubset.search import Limits
+
+__all__ = ["REFUSED", "TopR", "pick"]
+
+REFUSED = (
+    "the search ended at its limits before its answer was proven, so nothing is released; whether "
+    "a limit is reached depends on the data, so count the budget as spent. Raise the limits, or "
+    "use permute-and-flip, which needs no search"
+)
+
+
+def pick(logs: Floats, randomness: Randomness) -> int:
+    """Draw an index in proportion to exp(logs)."""
+    cumulated = np.cumsum(np.exp(logs - logs.max()))
+    at = randomness.uniforms(1)[0] * cumulated[-1]
+    return min(int(np.searchsorted(cumulated, at, side="right")), logs.size - 1)
+
+
+class TopR(Mechanism):
+    """The R best supports keep their weight, all others share that of the R-th (paper, Alg. 1).
+
+    Parameters
+    ----------
+    epsilon, neighbours, sensitivity
+        As for every mechanism.
+    count : int, optional
+        The paper's R, from 2 to the number of supports; by default 2 + (p - s) s, at most all.
+    trials : int or math.inf
+        The paper's T: how often the tail is tried before any support is returned. With a finite
+        number the guarantee is weaker than epsilon.
+    accounting : "paper" or "sharp"
+        How a finite T is paid for: the paper's epsilon', which needs the number of rows and so
+        exists under replace-one only, or the sharper bound of T5, valid for both relations.
+    limits : search.Limits, optional
+        Limits of the search; at a limit nothing is released (UnprovenError).
+
+    >>> TopR(epsilon=1.0, count=10).count
+    10
+    """
+
+    name = "top-R mechanism"
+
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        count: int | None = None,
+        trials: float = math.inf,
+        accounting: str = "paper",
+        neighbours: str = "replace-one",
+        sensitivity: str = "tight",
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(epsilon, neighbours=neighbours, sensitivity=sensitivity)
+        whole = isinstance(count, numbers.Integral) and not isinstance(count, bool)
+        if count is not None and not (whole and count >= 2):
+            raise InputError(f"count must be a whole number of at least 2, not {count!r}")
+        finite = isinstance(trials, numbers.Integral) and not isinstance(trials, bool)
+        if trials != math.inf and not (finite and trials >= 1):
+            raise InputError(f"trials must be a whole number of at least 1, or inf, not {trials!r}")
+        if accounting not in ("paper", "sharp"):
+            raise InputError(f"unknown accounting {accounting!r}; allowed: paper, sharp")
+        if trials != math.inf and accounting == "paper" and neighbours == "add-remove":
+            raise InputError(
+                "the paper's guarantee for finite trials depends on the number of rows, which is "
+                "private under add-remove; use trials=inf or accounting='sharp'"
+            )
+        self.count = None if count is None else int(count)
+        self.trials = trials
+        self.accounting = accounting
+        self.limits = limits
+
+    def _resolved_count(self, problem: Problem) -> int:
+        t = problem.to_choose
+        if self.count is None:
+            return min(2 + (problem.free.size - t) * t, problem.n_supports)
+        if self.count > problem.n_supports:
+            raise InputError(
+                f"count is {self.count}, but the problem has only {problem.n_supports} supports"
+            )
+        return self.count
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Return the promise; with finite trials its epsilon is the paper's epsilon' (T5)."""
+        count = self._resolved_count(problem)
+        promise = super().guarantee(problem)
+        if self.trials == math.inf or count == problem.n_supports:
+            return promise
+        log_q = math.log(count) - math.log(problem.n_supports)
+        log_qt = self.trials * log_q
+        log_rest = math.log1p(-math.exp(log_qt))
+        if self.accounting == "sharp":
+            log_more = (self.trials - 1) * log_q - log_rest
+            return replace(promise, epsilon=self.epsilon + float(np.logaddexp(0.0, log_more)))
+        log_delta0 = -self.kappa(problem) * problem.n_rows * problem.loss.largest(
+            problem.y_bound, 0.0
+        ) - math.log(problem.n_supports)
+        epsilon = float(np.logaddexp(self.epsilon, log_qt - log_delta0)) - log_rest
+        return replace(promise, epsilon=epsilon)
+
+    def _sampler(self, problem: Problem) -> Sampler:
+        found = search.top(problem, self._resolved_count(problem), limits=self.limits)
+        if not all(f.proven for f in found):
+            raise UnprovenError(REFUSED)
+        supports = [np.array(f.support, dtype=np.int64) for f in found]
+        logs = -self.kappa(problem) * np.array([f.score for f in found])
+        tail = problem.n_supports - len(found)
+        if tail:
+            logs = np.append(logs, math.log(tail) + logs[-1])
+        place = {int(j): i for i, j in enumerate(problem.free)}
+        taken = sorted(rank(sorted(place[j] for j in f.support if j in place)) for f in found)
+        stuck = -self.trials * (math.log(len(found)) - math.log(problem.n_supports))
+
+        def draw(randomness: Randomness) -> Support:
+            index = pick(logs, randomness)
+            if index < len(supports):
+                return supports[index]
+            # All trials fall on listed supports with probability q^T; then the last one counts.
+            if randomness.exponential() > stuck:
+                return supports[randomness.below(len(supports))]
+            number = skip(randomness.below(tail), taken)
+            chosen = problem.free[list(unrank(number, problem.to_choose, problem.free.size))]
+            return np.sort(np.concatenate([np.array(problem.include, dtype=np.intp), chosen]))
+
+        return draw
+
+    def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
+        count, total = self._resolved_count(problem), problem.n_supports
+        order = np.argsort(scores, kind="stable")
+        worst = scores[order[count - 1]]
+        logs = -self.kappa(problem) * np.minimum(scores, worst)
+        logs -= logsumexp(logs)
+        if self.trials == math.inf or count == total:
+            return logs
+        stuck = (count / total) ** self.trials
+        tail = (total - count) * math.exp(logs[order[count - 1]])
+        law = np.exp(logs)
+        law[order[:count]] += tail * stuck / count
+        law[order[count:]] *= 1 - stuck
+        return np.log(law)

@@ -1,0 +1,49 @@
+"""A guarantee: a value that exists before any data is touched, and prints as a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dpsubset.privacy.neighbours import NEIGHBOURS
+
+__all__ = ["Guarantee"]
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a release promises, to whom, and on what it rests.
+
+    >>> print(Guarantee("exponential mechanism", 1.0, "add-remove", sensitivity=4.0))
+    The exponential mechanism is 1-differentially private for tables of which one has one row more \
+(sensitivity 4; operating system's randomness; rounding adds at most a factor 1 + 4e-12 n to \
+epsilon, n the number of rows).
+    """
+
+    mechanism: str
+    epsilon: float
+    neighbours: str
+    sensitivity: float
+    delta: float = 0.0
+    condition: str | None = None
+    randomness: str = "operating system"
+
+    def __str__(self) -> str:
+        what = f"{self.epsilon:.6g}-differentially private"
+        if self.delta:
+            what = f"({self.epsilon:.6g}, {self.delta:.3g})-differentially private"
+        when = f", provided that {self.condition}" if self.condition else ""
+        source = (
+            "operating system's randomness"
+            if self.randomness == "operating system"
+            else "SEEDED randomness, for experiments only: whoever knows the seed undoes the privacy"
+        )
+        return (
+            f"The {self.mechanism} is {what} for {NEIGHBOURS[self.neighbours]}{when} "
+            f"(sensitivity {self.sensitivity:.6g}; {source}; rounding adds at most a factor "
+            "1 + 4e-12 n to epsilon, n the number of rows)."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {**asdict(self), "sentence": str(self)}
