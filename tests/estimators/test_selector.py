@@ -252,9 +252,11 @@ def test_a_frame_of_one_block_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> 
     frame = pd.DataFrame(X, columns=NAMES)
     selector().fit(frame, y)
     selector().fit(X.astype(np.float32), y)
+    selector().fit(frame.astype(np.float32), y)
+    selector().fit(pl.DataFrame(X.astype(np.float32), schema=NAMES), y)
     assert seen[0] is X
     assert np.shares_memory(seen[1], frame["age"].to_numpy())
-    assert seen[2].dtype == np.float32
+    assert [array.dtype for array in seen[2:]] == [np.float32] * 3
 
 
 def mixed() -> dict[str, Any]:
@@ -403,10 +405,12 @@ BAD_PARAMETERS = [
     ({"always_include": 3}, "list"),
     ({"always_include": ["age"]}, "no names"),
     ({"radius": 0}, "radius"),
+    ({"radius": 1e300}, "radius"),
     ({"ridge": -1}, "ridge"),
     ({"loss": "cubic"}, "cubic"),
     ({"mechanism": "laplace"}, "allowed: permute-and-flip"),
-    ({"neighbours": "nobody"}, "neighbours"),
+    ({"neighbours": "nobody"}, "allowed: replace-one, add-remove"),
+    ({"neighbours": ["replace-one"]}, "neighbours"),
     ({"fit_intercept": "no"}, "fit_intercept"),
     ({"random_state": -1}, "random_state"),
     ({"random_state": "1"}, "random_state"),

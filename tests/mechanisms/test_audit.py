@@ -145,6 +145,17 @@ def test_no_pair_exceeds_the_epsilon_of_finite_trials(trials: int) -> None:
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("trials", [1, 4])
+def test_no_pair_exceeds_the_sharper_epsilon_of_finite_trials(trials: int, neighbours: str) -> None:
+    def make(problem: Problem, neighbours: str) -> TopR:
+        sharp = {"accounting": "sharp", "neighbours": neighbours}
+        return TopR(EPSILON, count=2, trials=trials, **sharp)
+
+    named, _, _ = violations(neighbours, make)
+    assert named == []
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_quarter_of_the_sensitivity_is_caught(
     name: str, neighbours: str, monkeypatch: pytest.MonkeyPatch

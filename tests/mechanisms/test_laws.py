@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,11 @@ from oracle import (
 )
 
 import dpsubset.sampling
-from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, TopR
+from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, TopR, search
+from dpsubset.cuts.cut import Cut, CutMaker
+from dpsubset.designs import gram
+from dpsubset.mechanisms import base
+from dpsubset.sampling.partition import Partition
 
 FALSE_ALARM = 1e-4
 DRAWS = 2000
@@ -130,6 +135,70 @@ def test_partition_draws_match_the_law(
     assert not rejects(mechanism, make_problem(design), law, seed=2)
 
 
+@pytest.mark.usefixtures("force_partition")
+@pytest.mark.parametrize("hard", ["nearly copied", "more columns than rows", "active ball"])
+@pytest.mark.parametrize("reach", [1.0, 6.0, 30.0])
+@pytest.mark.parametrize("race", [False, True])
+def test_much_refined_partitions_match_the_law(hard: str, reach: float, race: bool) -> None:
+    """Tables on which cheap cuts are poor, so that the first draws split the partition often."""
+    case = make_hard_case(hard)
+    scores, supports = case.scores(), case.supports()
+    kappa = reach / float(np.ptp(scores))  # the worst support's log weight is -reach
+    epsilon = 2 * kappa * case.delta()
+    mechanism: Any = PermuteAndFlip(epsilon) if race else Exponential(epsilon)
+    law = race_law(scores, kappa) if race else exponential_law(scores, kappa)
+    problem = Problem(case.X, case.y, **case.arguments())
+    draws = mechanism.draw(problem, 2 * DRAWS, random_state=3)
+    p_value, cells = chi_square(counts_of(draws, supports), law)
+    assert cells >= 5
+    assert p_value >= FALSE_ALARM
+
+
+@pytest.mark.usefixtures("force_partition")
+@pytest.mark.parametrize("race", [False, True])
+def test_gram_columns_on_demand_leave_the_law(race: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of very many columns never form X'X; the law does not notice."""
+    monkeypatch.setattr(gram, "FULL_UP_TO", 2)
+    test_much_refined_partitions_match_the_law("nearly copied", 6.0, race)
+
+
+def make_hard_case(hard: str) -> Case:
+    rng = np.random.default_rng(6)
+    n, p, size = {
+        "nearly copied": (300, 10, 4),
+        "more columns than rows": (12, 18, 3),
+        "active ball": (200, 9, 5),
+    }[hard]
+    X = rng.uniform(-1, 1, (n, p))
+    if hard == "nearly copied":
+        X[:, 5:] = X[:, :5] + 1e-3 * rng.normal(size=(n, 5))
+    if hard == "active ball":
+        X = 0.4 * X + 0.6 * rng.uniform(-1, 1, (n, 1))
+    y = X[:, :size] @ rng.choice([-0.6, 0.6], size) + rng.normal(scale=0.1, size=n)
+    radius = 0.4 if hard == "active ball" else 2.0
+    return Case(hard, X, y, size, 1.0, 1.0, radius, 0.01)
+
+
+def test_the_partition_is_refined_when_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guard against a partition test that silently lists all supports."""
+    monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 0)
+    refined = []
+    refine = Partition.refine
+
+    def spy(self: Partition, *args: Any, **options: Any) -> Any:
+        refined.append(len(self.pieces))
+        return refine(self, *args, **options)
+
+    monkeypatch.setattr(Partition, "refine", spy)
+    case = make_hard_case("nearly copied")
+    problem = Problem(case.X, case.y, **case.arguments())
+    for mechanism in (Exponential(20.0), PermuteAndFlip(20.0)):
+        refined.clear()
+        mechanism.draw(problem, 300, random_state=0)
+        assert len(refined) > 10
+        assert max(refined) > 10
+
+
 @pytest.mark.parametrize(("name", "design", "epsilon", "neighbours"), LAWS)
 def test_probabilities_equal_the_law(
     name: str, design: str, epsilon: float, neighbours: str
@@ -138,6 +207,24 @@ def test_probabilities_equal_the_law(
     supports, log_probabilities = mechanism.probabilities(make_problem(design))
     np.testing.assert_array_equal(supports, SUPPORTS)
     np.testing.assert_allclose(log_probabilities, law, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name", ["exponential", "permute-and-flip", "top", "top-finite", "mistakes"]
+)
+def test_probabilities_do_not_underflow(name: str) -> None:
+    """Weights far below the smallest float keep their logarithms."""
+    mechanism, law = mechanism_and_law(name, "plain", 2000.0, "replace-one")
+    assert law.min() < -1000
+    _, log_probabilities = mechanism.probabilities(make_problem("plain"))
+    np.testing.assert_allclose(log_probabilities, law, rtol=1e-9, atol=1e-9)
+    assert not rejects_point(mechanism, law)
+
+
+def rejects_point(mechanism: Any, law: np.ndarray) -> bool:
+    """Tell whether draws leave the only support that has any weight."""
+    draws = mechanism.draw(make_problem("plain"), 20, random_state=1)
+    return bool(np.any(draws != SUPPORTS[law.argmax()]))
 
 
 @pytest.mark.parametrize("name", ["exponential", "permute-and-flip", "top", "mistakes"])
@@ -186,6 +273,66 @@ def test_order_of_merit(neighbours: str, epsilon: float) -> None:
     assert all(a >= b - 1e-12 for a, b in itertools.pairwise(chances))
 
 
+MECHANISMS = (Exponential, PermuteAndFlip, TopR, Mistakes)
+
+
+@pytest.mark.parametrize("partition", [False, True])
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_included_and_excluded_columns(
+    kind: Any, partition: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The law lives on the allowed supports only, and counts mistakes and ranks among them."""
+    if partition:
+        monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 0)
+    case = replace(CASES["plain"], size=4, include=(7, 4), exclude=(1,))
+    supports, scores = case.supports(), case.scores()
+    kappa = case.kappa(8.0, "replace-one")
+    laws = {
+        Exponential: lambda: exponential_law(scores, kappa),
+        PermuteAndFlip: lambda: race_law(scores, kappa),
+        TopR: lambda: top_law(scores, kappa, 2 + (6 - 2) * 2),
+        Mistakes: lambda: mistakes_law(scores, supports, kappa),
+    }
+    law = laws[kind]()
+    problem = Problem(case.X, case.y, **case.arguments())
+    listed, log_probabilities = kind(8.0).probabilities(problem)
+    np.testing.assert_array_equal(listed, supports)
+    np.testing.assert_allclose(log_probabilities, law, rtol=0, atol=1e-9)
+    counts = counts_of(kind(8.0).draw(problem, DRAWS, random_state=4), supports)
+    p_value, cells = chi_square(counts, law)
+    assert cells >= 3
+    assert p_value >= FALSE_ALARM
+
+
+@pytest.mark.parametrize("partition", [False, True])
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.parametrize(("rows", "size"), [(0, 2), (0, 4), (1, 3), (5, 4)])
+def test_smallest_tables(
+    kind: Any,
+    rows: int,
+    size: int,
+    neighbours: str,
+    partition: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No rows at all, fewer rows than columns, all columns chosen: draws and laws still work."""
+    if partition:
+        monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 0)
+    table = np.random.default_rng(0).uniform(-1, 1, (rows, 5))
+    bounds = {"x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
+    problem = Problem(table[:, :4], table[:, 4], size=size, **bounds)
+    mechanism = kind(1.0, neighbours=neighbours)
+    supports, log_probabilities = mechanism.probabilities(problem)
+    assert len(supports) == math.comb(4, size)
+    assert np.exp(log_probabilities).sum() == pytest.approx(1)
+    if rows == 0:
+        np.testing.assert_allclose(log_probabilities, -math.log(len(supports)), atol=1e-9)
+    draws = mechanism.draw(problem, 10, random_state=0)
+    assert draws.shape == (10, size)
+    assert {tuple(row) for row in draws.tolist()} <= {tuple(row) for row in supports.tolist()}
+
+
 # ---- the oracle's laws ------------------------------------------------------------------------
 
 
@@ -210,3 +357,62 @@ def test_oracle_laws_sum_to_one(name: str, design: str, epsilon: float, neighbou
 
 
 # ---- broken twins: the same check must reject them --------------------------------------------
+
+
+def break_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every cut too high, by about one unit of log weight at the epsilon that is used."""
+
+    def raised(cut: Cut) -> Cut:
+        return replace(cut, constant=cut.constant + 15.0 / 2)
+
+    cheap, optimised = CutMaker.cheap, CutMaker.optimised
+    monkeypatch.setattr(CutMaker, "cheap", lambda self, region: raised(cheap(self, region)))
+
+    def better(self: CutMaker, *args: Any) -> tuple[Cut, np.ndarray]:
+        cut, shares = optimised(self, *args)
+        return raised(cut), shares
+
+    monkeypatch.setattr(CutMaker, "optimised", better)
+
+
+@pytest.mark.usefixtures("force_partition")
+@pytest.mark.parametrize("name", ["exponential", "permute-and-flip"])
+@pytest.mark.parametrize("design", DESIGNS)
+def test_bounds_that_are_too_high_are_caught(
+    name: str, design: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mechanism, law = mechanism_and_law(name, design, 2.0, "replace-one")
+    break_bounds(monkeypatch)
+    assert rejects(mechanism, make_problem(design), law, seed=2)
+
+
+class BucketsBest(Mistakes):
+    """Draws the number of mistakes rightly, then returns the bucket's best support."""
+
+    def _sampler(self, problem: Problem) -> Any:
+        honest = super()._sampler(problem)
+        buckets = [found.support for found in search.best_by_mistakes(problem)]
+
+        def draw(randomness: Any) -> np.ndarray:
+            support = honest(randomness).tolist()
+            return np.array(buckets[len(set(support) - set(buckets[0]))])
+
+        return draw
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_a_buckets_best_is_caught(epsilon: float, neighbours: str) -> None:
+    _, law = mechanism_and_law("mistakes", "plain", epsilon, neighbours)
+    assert rejects(BucketsBest(epsilon, neighbours=neighbours), make_problem("plain"), law)
+
+
+@pytest.mark.parametrize("name", ["exponential", "permute-and-flip", "top", "mistakes"])
+@pytest.mark.parametrize("design", UNIQUE_BEST)
+@pytest.mark.parametrize("epsilon", [2.0, 8.0])
+def test_a_missing_factor_two_is_caught(
+    name: str, design: str, epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mechanism, law = mechanism_and_law(name, design, epsilon, "replace-one")
+    monkeypatch.setattr(base, "exponent", lambda epsilon, delta, neighbours: epsilon / delta)
+    assert rejects(mechanism, make_problem(design), law)

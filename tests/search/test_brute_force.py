@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from oracle import KINDS, Case, certified_scores, mistakes_of, random_case, sizes
+from scipy import sparse
 from scipy.optimize import minimize
 
 from dpsubset import Problem, search
-from dpsubset.search import Found, Limits
+from dpsubset.designs import gram
+from dpsubset.search import Found, Limits, tree
 
 PROBLEMS = 500
 CHUNK = 20
@@ -73,6 +76,46 @@ def test_searches_equal_brute_force(start: int) -> None:
         for count in {1, 2, 2 + (p - s) * s, (total + 1) // 2, total, total + 3}:
             truth.check_top(search.top(problem, count), count)
         truth.check_mistakes(search.best_by_mistakes(problem))
+
+
+SWITCHES = {
+    "Gram columns on demand": (gram, "FULL_UP_TO", 2),
+    "regions split instead of searched": (tree, "_MOST", 3),
+    "regions split when their allowance ends": (tree, "_ALLOWANCE", 3),
+}
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_every_path_gives_the_same_answers(switch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only large problems need, forced upon small ones."""
+    monkeypatch.setattr(*SWITCHES[switch])
+    for index in range(0, PROBLEMS, 7):
+        case = nth_case(index)
+        truth = Truth(case)
+        problem = Problem(case.X, case.y, **case.arguments())
+        count = 2 + (problem.n_columns - problem.size) * problem.size
+        truth.check_top(search.top(problem, count), count)
+        truth.check_mistakes(search.best_by_mistakes(problem))
+
+
+STORAGES = {
+    "float32": lambda X: X.astype(np.float32),
+    "column order": np.asfortranarray,
+    "sparse rows": sparse.csr_matrix,
+    "sparse columns": sparse.csc_array,
+    "every other row of a larger array": lambda X: np.repeat(X, 2, axis=0)[::2],
+}
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_storage_does_not_matter(storage: str) -> None:
+    for index in range(0, PROBLEMS, 7):
+        case = nth_case(index)
+        if storage == "float32":
+            case = replace(case, X=case.X.astype(np.float32).astype(float))
+        truth = Truth(case)
+        problem = Problem(STORAGES[storage](case.X), case.y, **case.arguments())
+        truth.check_top(search.top(problem, 5), 5)
 
 
 @pytest.mark.parametrize("start", range(0, PROBLEMS, 100))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from dpsubset.estimators.release import (
     make_problem,
     release,
 )
+from dpsubset.mechanisms import Mechanism
+from dpsubset.privacy import Guarantee
 from dpsubset.problem import Problem
 from dpsubset.tables import pick_features, read_bounds, read_names, read_table
 
@@ -58,7 +61,7 @@ class Line:
 
     mechanism: str
     columns: tuple[str, ...] | None
-    guarantee: Any
+    guarantee: Guarantee
     refusal: str | None
     seconds: float
 
@@ -95,7 +98,7 @@ def select_columns(request: Request) -> Outcome:
         If the only mechanism asked for released nothing.
     """
     mechanisms = _mechanisms(request)
-    plan = _plan(request)
+    plan = _plan(request, mechanisms.values())
     table = read_table(request.table, request.target, plan.features)
     problem = plan.state(table.X, table.y, request.neighbours)
     guarantees = {name: mechanism.guarantee(problem) for name, mechanism in mechanisms.items()}
@@ -135,7 +138,7 @@ class _Plan:
         )
 
 
-def _plan(request: Request) -> _Plan:
+def _plan(request: Request, mechanisms: Iterable[Mechanism]) -> _Plan:
     check_seed(request.seed, "--seed")
     if request.bounds is None:
         raise InputError(
@@ -160,11 +163,13 @@ def _plan(request: Request) -> _Plan:
     plan = _Plan(features, limits, given.target, choice)
     # The problem of an empty table: finds a wrong parameter before any row is read.
     nothing = np.empty((0, len(features)))
-    plan.state(nothing, nothing[:, 0], "add-remove")
+    rehearsal = plan.state(nothing, nothing[:, 0], "add-remove")
+    for mechanism in mechanisms:
+        mechanism.guarantee(rehearsal)
     return plan
 
 
-def _mechanisms(request: Request) -> dict[str, Any]:
+def _mechanisms(request: Request) -> dict[str, Mechanism]:
     compared = request.mechanism == "all"
     names = list(MECHANISMS) if compared else [request.mechanism]
     made = {}

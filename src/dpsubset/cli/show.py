@@ -92,9 +92,12 @@ def _print_comparison(console: Console, outcome: Outcome, timings: bool) -> None
         cells = [line.mechanism, names or f"refused: {line.refusal}", str(line.guarantee)]
         table.add_row(*map(Text, [*cells, f"{line.seconds:.2f}"] if timings else cells))
     console.print(table)
+    conditional = any(line.guarantee.condition for line in outcome.lines)
     console.print(
         f"These are {len(outcome.lines)} releases, and each spends its own epsilon: publishing all "
-        f"of them spends {outcome.epsilon:g} in total. Choose one mechanism for real use."
+        f"of them spends {outcome.epsilon:g} in total"
+        + (", if the conditions named above hold. " if conditional else ". ")
+        + "Choose one mechanism for real use."
     )
     if timings:
         console.print(f"{_TIMES} They are shown for the demonstration.")

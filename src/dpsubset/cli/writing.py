@@ -19,6 +19,8 @@ def check_destination(path: Path, keep: Sequence[Path | None] = ()) -> None:
     """Refuse a destination that cannot be written, or that is one of the files to keep."""
     if path.is_dir():
         raise InputError(f"{path} is a folder. Name a file to write to")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is not an ordinary file. Name a file to write to")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent}: no such folder. Make it first, or write elsewhere")
     if path.exists() and any(k is not None and k.exists() and path.samefile(k) for k in keep):

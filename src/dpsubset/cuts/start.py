@@ -31,7 +31,7 @@ def start(problem: Problem) -> tuple[tuple[int, ...], float]:
     active = multiplier(problem, best)
     if active > mu:
         best = min(best, complete(problem, region, active), key=problem.score)
-    if problem.gram.affordable and problem.to_choose > 1:
+    if problem.gram.held and problem.to_choose > 1:
         thresholded = _hard_thresholding(problem, best)
         other = _swaps(problem, region, thresholded, max(active, mu))
         best = min(best, other, key=problem.score)
@@ -55,7 +55,7 @@ def _open(region: Region, chosen: list[int]) -> NDArray[np.bool_]:
 def _reduce_ahead(problem: Problem, region: Region, chosen: list[int], mu: float) -> Reduced:
     """Eliminate the chosen columns; likely next ones have their Gram columns fetched with them."""
     inside = (*region.inside, *chosen)
-    if not problem.gram.affordable and problem.gram.lacks(inside):
+    if problem.gram.lacks(inside):
         quick = problem.correlations**2 / (problem.gram.diagonal + problem.ridge + mu)
         likely = region.free[np.argsort(-quick[region.free])[:_AHEAD]]
         problem.gram.columns(np.unique(np.concatenate([np.array(inside, dtype=np.intp), likely])))

@@ -35,6 +35,11 @@ class Gram:
         """Whether the whole matrix may be formed."""
         return self._design.n_columns <= FULL_UP_TO
 
+    @property
+    def held(self) -> bool:
+        """Whether the whole matrix has been formed."""
+        return self._full is not None
+
     def lacks(self, index: tuple[int, ...]) -> bool:
         """Whether any of these columns would have to be computed."""
         return self._full is None and any(j not in self._kept for j in index)

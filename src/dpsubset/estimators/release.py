@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from dpsubset.designs import as_design
 from dpsubset.errors import InputError
 from dpsubset.estimators.bounds import rescale_target
-from dpsubset.mechanisms import Exponential, Mistakes, PermuteAndFlip, Release, TopR
+from dpsubset.mechanisms import (
+    Exponential,
+    Mechanism,
+    Mistakes,
+    PermuteAndFlip,
+    Release,
+    TopR,
+)
 from dpsubset.problem import Problem
 
 __all__ = [
@@ -27,7 +34,7 @@ __all__ = [
     "release",
 ]
 
-MECHANISMS = {
+MECHANISMS: dict[str, type[Mechanism]] = {
     "permute-and-flip": PermuteAndFlip,
     "exponential": Exponential,
     "top-r": TopR,
@@ -55,7 +62,7 @@ def make_mechanism(
     sensitivity: str = "tight",
     count: int | None = None,
     trials: float | None = None,
-) -> Any:
+) -> Mechanism:
     """Make the mechanism of that name; `count` and `trials` are top-r's own.
 
     >>> make_mechanism("exponential", 1.0, neighbours="add-remove").epsilon
@@ -63,6 +70,8 @@ def make_mechanism(
     """
     if not isinstance(name, str) or name not in MECHANISMS:
         raise InputError(f"unknown mechanism {name!r}; allowed: {', '.join(MECHANISMS)}")
+    if not isinstance(neighbours, str):
+        raise InputError('neighbours must be "replace-one" or "add-remove"')
     options: dict[str, Any] = {"neighbours": neighbours, "sensitivity": sensitivity}
     if name == "top-r":
         options |= {"count": count, "trials": math.inf if trials is None else trials}
@@ -122,7 +131,7 @@ def make_problem(
         # The constant column comes last, is always included and is dropped from the release.
         include, size = (*include, design.n_columns), size + 1
         design = design.with_ones()
-    return Problem(
+    problem = Problem(
         design,
         rescale_target(y, target_limits),
         size=size,
@@ -133,10 +142,15 @@ def make_problem(
         ridge=choice.ridge,
         include=include,
     )
+    try:
+        problem.sensitivity()
+    except OverflowError:
+        raise InputError(f"radius is {choice.radius!r}, too large for float64") from None
+    return problem
 
 
 def release(
-    mechanism: Any,
+    mechanism: Mechanism,
     problem: Problem,
     n_columns: int,
     random_state: int | np.random.Generator | None = None,
@@ -147,10 +161,8 @@ def release(
     repeated, hence foreseen: it is for experiments, and its guarantee says so.
     """
     if random_state is None:
-        released: Release = mechanism.release(problem)
+        released = mechanism.release(problem)
     else:
-        support = mechanism.draw(problem, 1, random_state)[0]
-        guarantee = dataclasses.replace(mechanism.guarantee(problem), randomness="seeded")
-        released = Release(tuple(int(j) for j in support), guarantee)
+        released = mechanism.experiment(problem, random_state)
     kept = tuple(j for j in released.support if j < n_columns)
     return dataclasses.replace(released, support=kept)

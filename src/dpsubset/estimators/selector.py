@@ -21,6 +21,7 @@ from dpsubset.estimators.release import (
     make_problem,
     release,
 )
+from dpsubset.mechanisms import Mechanism
 
 __all__ = ["SubsetSelector"]
 
@@ -180,11 +181,11 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("the table to transform must have two dimensions. Reshape your data")
         return super().transform(X)
 
-    def _mechanism(self) -> Any:
+    def _mechanism(self) -> Mechanism:
         given = self.mechanism
         if isinstance(given, str):
             return make_mechanism(given, self.epsilon, neighbours=self.neighbours)
-        if not (hasattr(given, "release") and hasattr(given, "guarantee")):
+        if not isinstance(given, Mechanism):
             raise InputError("the mechanism must be a name or a mechanism object of dpsubset")
         for name, default in (("epsilon", _DEFAULT_EPSILON), ("neighbours", _DEFAULT_NEIGHBOURS)):
             if getattr(self, name) not in (default, getattr(given, name)):

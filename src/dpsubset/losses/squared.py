@@ -11,33 +11,71 @@ __all__ = ["Squared", "fit_moments", "solve", "support_scores"]
 
 
 @njit(cache=True)
-def _cholesky(G, b, ridge, beta):  # type: ignore[no-untyped-def]
-    """Solve (G + ridge) beta = b; False when a pivot is too small to be trusted."""
-    k = b.size
-    L = np.empty((k, k))
-    for i in range(k):
+def _factor(G, penalty, L):  # type: ignore[no-untyped-def]
+    """Cholesky-factor G + penalty; False when a pivot is too small to be trusted."""
+    for i in range(G.shape[0]):
         for j in range(i + 1):
             v = G[i, j]
             for m in range(j):
                 v -= L[i, m] * L[j, m]
             if i == j:
-                v += ridge
-                if not v > 1e-7 * (G[i, i] + ridge):
+                v += penalty
+                if not v > 1e-7 * (G[i, i] + penalty):
                     return False
                 L[i, i] = np.sqrt(v)
             else:
                 L[i, j] = v / L[j, j]
-    for i in range(k):
-        v = b[i]
-        for m in range(i):
-            v -= L[i, m] * beta[m]
-        beta[i] = v / L[i, i]
-    for i in range(k - 1, -1, -1):
-        v = beta[i]
-        for m in range(i + 1, k):
-            v -= L[m, i] * beta[m]
-        beta[i] = v / L[i, i]
     return True
+
+
+@njit(cache=True)
+def _forward(L, x):  # type: ignore[no-untyped-def]
+    """Replace x by L^-1 x."""
+    for i in range(x.size):
+        v = x[i]
+        for m in range(i):
+            v -= L[i, m] * x[m]
+        x[i] = v / L[i, i]
+
+
+@njit(cache=True)
+def _backward(L, x):  # type: ignore[no-untyped-def]
+    """Replace x by L'^-1 x."""
+    for i in range(x.size - 1, -1, -1):
+        v = x[i]
+        for m in range(i + 1, x.size):
+            v -= L[m, i] * x[m]
+        x[i] = v / L[i, i]
+
+
+@njit(cache=True)
+def _newton(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
+    """Fill `beta` and return the ball's multiplier, or -1 when a pivot is not to be trusted.
+
+    Newton's method on 1/|beta(mu)|, from mu = 0 and so from the left of the root.
+    """
+    L = np.empty(G.shape)
+    mu = 0.0
+    slope = np.empty(b.size)
+    for _ in range(50):
+        if not _factor(G, ridge + mu, L):
+            return -1.0
+        beta[:] = b
+        _forward(L, beta)
+        _backward(L, beta)
+        norm2 = 0.0
+        for i in range(b.size):
+            norm2 += beta[i] * beta[i]
+        norm = np.sqrt(norm2)
+        if norm <= radius * (1.0 + 1e-12):
+            break
+        slope[:] = beta
+        _forward(L, slope)
+        curved = 0.0
+        for i in range(b.size):
+            curved += slope[i] * slope[i]
+        mu += norm2 / curved * (norm - radius) / radius
+    return mu
 
 
 @njit(cache=True)
@@ -74,14 +112,20 @@ def solve(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
     R = y'y - gain. The ball keeps the value well conditioned when G is singular (T19): an error
     in G or b changes it by no more than the largest change of the objective over the ball.
     """
-    if _cholesky(G, b, ridge, beta):
-        norm2 = 0.0
+    mu = _newton(G, b, ridge, radius, beta)
+    if mu >= 0.0:
         gain = 0.0
+        norm2 = 0.0
         for i in range(b.size):
-            norm2 += beta[i] * beta[i]
             gain += beta[i] * b[i]
-        if norm2 <= radius * radius:
-            return gain, gain, 0.0
+            norm2 += beta[i] * beta[i]
+        if mu == 0.0:
+            return gain, gain, mu
+        # (G + ridge + mu) beta = b, so the objective at beta is known without another product.
+        shrink = min(1.0, radius / np.sqrt(norm2))
+        primal = shrink * ((2.0 - shrink) * gain + shrink * mu * norm2)
+        beta *= shrink
+        return primal, gain + mu * radius * radius, mu
     w, Q = np.linalg.eigh(G)
     w = np.maximum(w, 0.0) + ridge
     c = Q.T @ b

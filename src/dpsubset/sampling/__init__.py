@@ -1,3 +1,3 @@
 """Sampling: exact draws over all supports without listing them (T13 to T16)."""
 
-ENUMERATION_LIMIT = 200_000  # problems with fewer supports are listed: it is faster
+ENUMERATION_LIMIT = 20_000  # problems with fewer supports are listed: it is faster

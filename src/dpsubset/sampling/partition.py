@@ -25,8 +25,7 @@ __all__ = ["Partition"]
 
 _PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
 _LIST_UP_TO = 20_000  # supports of a part that are listed rather than bounded
-_LIST_COLUMNS = 400  # columns whose products a list may ask for when no full matrix is held
-_PATIENCE = 12.0  # rejected log weight before a part with an optimised cut is split again
+_QUICK_GRAM = 1e9  # multiplications up to which the full Gram matrix is formed at once
 
 
 class Partition:
@@ -40,6 +39,8 @@ class Partition:
         self.singles: list[Support] = []
         self._single_weights = np.empty(16)
         everything = root(problem)
+        if problem.gram.affordable and problem.n_rows * problem.n_columns**2 <= _QUICK_GRAM:
+            problem.gram.full()
         if math.comb(everything.free.size, everything.to_choose) <= sampling.ENUMERATION_LIMIT:
             self._maker = CutMaker(problem, 0.0)
             self._add(self._listed(everything))
@@ -101,8 +102,20 @@ class Partition:
         if not isinstance(piece, Envelope):
             return
         piece.evidence += min(excess, 4.0) + 0.5
-        if piece.evidence >= (_PATIENCE if piece.optimised else 0.0):
+        if piece.evidence >= self._patience(piece):
             self.refine(index)
+
+    def _patience(self, piece: Envelope) -> float:
+        """Return the cost of refining a piece in units of the cost of a rejected draw.
+
+        Rough counts of operations, in microseconds; nothing measured, so that seeded runs repeat.
+        """
+        n, p, held = self.problem.n_rows, piece.region.free.size, self.problem.gram.held
+        draw = 60.0 + (0.0 if held else 0.02 * n * piece.region.size)
+        cost = 100.0 + 0.05 * p * piece.region.to_choose + (0.0 if held else n * p / 2000)
+        if self._worth_optimising(piece):
+            cost += 4 * min(p, 640) ** 3 / 6e4
+        return cost / draw
 
     def refine(self, index: int, level: float = math.inf) -> None:
         """Improve a piece's cut, or split it; single supports that this yields are set free.
@@ -148,8 +161,7 @@ class Partition:
             self._set_free(support, -self.kappa * (low + high) / 2)
             return
         count = math.comb(region.free.size, region.to_choose)
-        held = self.problem.gram.affordable or region.free.size <= _LIST_COLUMNS
-        if held and count <= min(_LIST_UP_TO, sampling.ENUMERATION_LIMIT):
+        if self.problem.gram.held and count <= min(_LIST_UP_TO, sampling.ENUMERATION_LIMIT):
             self._add(self._listed(region))
             return
         cut = self._maker.cheap(region)

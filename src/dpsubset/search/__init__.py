@@ -44,6 +44,8 @@ def top(
     if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
         raise InputError(f"count must be a whole number of at least 1, not {count!r}")
     shortlist = _shortlist(problem, min(int(count), problem.n_supports))
+    if problem.gram.affordable:
+        problem.gram.full()
     seed, mu = start(problem)
     _seed_with_swaps(problem, shortlist, seed)
     tree = Tree(problem, shortlist, [0.0, mu], limits or Limits(), progress)

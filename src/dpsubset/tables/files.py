@@ -28,7 +28,7 @@ _ADVICE = "Write the table as CSV (commas, UTF-8, column names in the first line
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """The columns to choose from, and the target."""
 
