@@ -23,12 +23,15 @@ ROUNDING = 1e-12  # slack of a score or a bound, in units of n * Delta (T19)
 
 
 def positive(value: Any, name: str, *, zero: bool = False) -> float:
-    """Return a parameter as a float, or say that it must be a finite positive number."""
-    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not good or value < 0 or (value == 0 and not zero):
-        kind = "a finite number, zero or larger" if zero else "a finite number larger than zero"
-        raise InputError(f"{name} must be {kind}, not {value!r}")
-    return float(value)
+    """Return a parameter as a float, or say what it must be.
+
+    The range leaves room for squares and products in float64.
+    """
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if good and (1e-50 <= value <= 1e50 or (zero and value == 0)):
+        return float(value)
+    kind = "zero or a number" if zero else "a number"
+    raise InputError(f"{name} must be {kind} between 1e-50 and 1e50, not {value!r}")
 
 
 class Problem:

@@ -17,6 +17,7 @@ __all__ = ["Optimised", "optimise"]
 
 _ROUNDS = 12
 _COLUMNS = 640  # columns that carry coefficients; the others keep zero, which is always valid
+_FEW_COLUMNS = 8  # the same when their Gram columns cost passes over the table
 _ENOUGH = 0.02  # stop when a round lowers the log mass by less
 
 
@@ -46,9 +47,11 @@ def optimise(
     """
     t = region.to_choose
     z = np.full(region.free.size, t / region.free.size) if guess is None else guess
+    most = _COLUMNS if problem.gram.affordable else _FEW_COLUMNS
+    likely = np.argsort(-z)[:most]  # chosen once: their Gram columns are then all at hand
     best: Optimised | None = None
     for _ in range(_ROUNDS):
-        constant, weights, next_mu = _cut_at(problem, region, d, mu, z)
+        constant, weights, next_mu = _cut_at(problem, region, d, mu, z, likely)
         total, inclusions = inclusion(kappa * weights, t)
         mass = float(total - kappa * constant)
         gain = np.inf if best is None else best.log_mass - mass
@@ -65,11 +68,18 @@ def optimise(
 
 
 def _cut_at(
-    problem: Problem, region: Region, d: float, mu: float, z: Floats
+    problem: Problem,
+    region: Region,
+    d: float,
+    mu: float,
+    z: Floats,
+    likely: NDArray[np.intp],
 ) -> tuple[float, Floats, float]:
     """Return the cut of beta(z) and the multiplier of the ball for the next round."""
     penalty = d + problem.ridge + mu
-    index, share = _carriers(region, z)
+    inside = np.array(region.inside, dtype=np.intp)
+    index = np.concatenate([inside, region.free[likely]])
+    share = np.concatenate([np.ones(inside.size), z[likely]])
     root = np.sqrt(share)
     rows = problem.gram.columns(index)
     matrix = rows[:, index] * root[:, None] * root
@@ -82,7 +92,6 @@ def _cut_at(
     w = b - product
     w[index] += d * beta
     quadratic = float(beta @ product[index]) - d * float(beta @ beta)
-    inside = np.array(region.inside, dtype=np.intp)
     constant = (
         problem.energy
         - quadratic
@@ -94,12 +103,3 @@ def _cut_at(
     step = length**2 / curved * (length - problem.radius) / problem.radius if curved > 0 else 0.0
     return constant, w[region.free] ** 2 / penalty, mu + step
 
-
-def _carriers(region: Region, z: Floats) -> tuple[NDArray[np.intp], Floats]:
-    """Return the columns that get a coefficient and their shares, the inside ones whole."""
-    inside = np.array(region.inside, dtype=np.intp)
-    free, share = region.free, z
-    if free.size > _COLUMNS:
-        likely = np.argpartition(-z, _COLUMNS)[:_COLUMNS]
-        free, share = free[likely], z[likely]
-    return np.concatenate([inside, free]), np.concatenate([np.ones(inside.size), share])

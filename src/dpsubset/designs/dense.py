@@ -20,22 +20,53 @@ NOT_FINITE = (
 )
 
 _BLOCK_BYTES = 1 << 21  # a converted block stays in the second-level cache
-_FEW = 8  # up to this many vectors the compiled loop beats a converted block and BLAS
+_TILE = 1024  # columns that the compiled loops work on at once
+_FEW = 8  # vectors that they work on at once
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
-def _scan(X, middle, scale, bound, squares):  # type: ignore[no-untyped-def]
-    """Add the squares of the clipped entries; count entries outside and entries not finite."""
+def _scan_row(source, middle, scale, bound, plain, squares):  # type: ignore[no-untyped-def]
+    """Add the squares of a row's mapped entries; count those outside and those not finite."""
     outside = 0
     broken = 0
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            x = (np.float64(X[i, j]) - middle[j]) * scale[j]
-            broken += x - x != 0.0
+    if plain:
+        for j in range(source.size):
+            x = np.float64(source[j])
             outside += not (-bound <= x <= bound)
-            x = bound if x > bound else x
-            x = -bound if x < -bound else x
             squares[j] += x * x
+        return outside, broken
+    for j in range(source.size):
+        x = np.float64(source[j])
+        broken += x - x != 0.0
+        x = (x - middle[j]) * scale[j]
+        outside += not (-bound <= x <= bound)
+        x = bound if x > bound else x
+        x = -bound if x < -bound else x
+        squares[j] += x * x
+    return outside, broken
+
+
+@njit(cache=True)
+def _scan(X, middle, scale, bound, plain, squares):  # type: ignore[no-untyped-def]
+    """Scan the table in tiles of columns, so that what is summed stays in the cache.
+
+    A plain scan neither maps nor clips; where it finds entries outside it is of no use.
+    """
+    outside = 0
+    broken = 0
+    for start in range(0, X.shape[1], _TILE):
+        stop = min(start + _TILE, X.shape[1])
+        for i in range(X.shape[0]):
+            found = _scan_row(
+                X[i, start:stop],
+                middle[start:stop],
+                scale[start:stop],
+                bound,
+                plain,
+                squares[start:stop],
+            )
+            outside += found[0]
+            broken += found[1]
     return outside, broken
 
 
@@ -56,10 +87,10 @@ def _load(source, middle, scale, bound, plain, out):  # type: ignore[no-untyped-
 def _project(X, middle, scale, bound, plain, U, out):  # type: ignore[no-untyped-def]
     """Add U'V to `out` (k, p), V the clipped and mapped X; four rows at a time, tiles of columns."""
     n, p = X.shape
-    rows = np.zeros((4, 1024))
+    rows = np.zeros((4, _TILE))
     weights = np.zeros((U.shape[1], 4))
-    for start in range(0, p, 1024):
-        stop = min(start + 1024, p)
+    for start in range(0, p, _TILE):
+        stop = min(start + _TILE, p)
         m, s = middle[start:stop], scale[start:stop]
         r0, r1 = rows[0, : stop - start], rows[1, : stop - start]
         r2, r3 = rows[2, : stop - start], rows[3, : stop - start]
@@ -91,27 +122,43 @@ class DenseDesign(Design):
         self.n_rows, self.n_columns = array.shape
         self.bound = bound
         self._squares = np.zeros(self.n_columns)
-        outside, broken = self._check()
+        same = not middle.any() and bool(np.all(scale == 1.0))
+        outside, broken = self._check(same)
         if broken:
             raise InputError(NOT_FINITE)
-        inside = not outside and not middle.any() and bool(np.all(scale == 1.0))
-        self._plain = inside
-        self._direct = inside and array.dtype == np.float64
+        self._plain = same and not outside
+        self._direct = self._plain and array.dtype == np.float64
 
-    def _check(self) -> tuple[int, int]:
-        if self._array.flags.c_contiguous:
-            found = _scan(self._array, self._middle, self._scale, self.bound, self._squares)
-            return int(found[0]), int(found[1])
+    def _check(self, same: bool) -> tuple[int, int]:
+        """Count entries outside the bounds and entries not finite; sum up the squares."""
+        if not self._array.flags.c_contiguous:
+            return self._check_columns()
+        found = (0, 0)
+        for plain in (True, False) if same else (False,):
+            self._squares[:] = 0.0
+            arguments = (self._array, self._middle, self._scale, self.bound, plain)
+            found = _scan(*arguments, self._squares)
+            if found[0] == 0:
+                break
+        return int(found[0]), int(found[1])
+
+    def _check_columns(self) -> tuple[int, int]:
         outside = broken = 0
         for columns in self._blocks(self.n_columns, self.n_rows):
             block = self._array[:, columns].astype(np.float64)
+            broken += int(np.count_nonzero(~np.isfinite(block)))
+            mapped = self._map(block, columns)
+            outside += int(np.count_nonzero(np.abs(mapped) > self.bound))
+            np.clip(mapped, -self.bound, self.bound, out=mapped)
+            self._squares[columns] = np.einsum("ij,ij->j", mapped, mapped)
+        return outside, broken
+
+    def _map(self, block: Floats, columns: slice | NDArray[np.intp]) -> Floats:
+        """Map a block onto [-bound, bound] in place, without clipping it."""
+        with np.errstate(over="ignore", invalid="ignore"):  # huge entries are clipped next
             block -= self._middle[columns]
             block *= self._scale[columns]
-            broken += int(np.count_nonzero(~np.isfinite(block)))
-            outside += int(np.count_nonzero(np.abs(block) > self.bound))
-            np.clip(block, -self.bound, self.bound, out=block)
-            self._squares[columns] = np.einsum("ij,ij->j", block, block)
-        return outside, broken
+        return block
 
     @staticmethod
     def _blocks(length: int, other: int) -> Iterator[slice]:
@@ -126,10 +173,7 @@ class DenseDesign(Design):
         mapped = block.astype(np.float64)
         if self._plain:
             return mapped
-        mapped -= self._middle[columns]
-        mapped *= self._scale[columns]
-        np.clip(mapped, -self.bound, self.bound, out=mapped)
-        return mapped
+        return np.clip(self._map(mapped, columns), -self.bound, self.bound, out=mapped)
 
     def take(self, columns: Columns) -> Floats:
         return self._mapped(slice(None), np.asarray(columns, dtype=np.intp))
@@ -142,12 +186,11 @@ class DenseDesign(Design):
         if self._direct:
             return np.asarray(vectors.T @ self._array, dtype=np.float64).T
         out = np.zeros((vectors.shape[1], self.n_columns))
-        if self._array.flags.c_contiguous and vectors.shape[1] <= _FEW:
-            U = np.ascontiguousarray(vectors)
-            _project(self._array, self._middle, self._scale, self.bound, self._plain, U, out)
-        elif self._array.flags.c_contiguous:
-            for rows in self._blocks(self.n_rows, self.n_columns):
-                out += vectors[rows].T @ self._mapped(rows, slice(None))
+        if self._array.flags.c_contiguous:
+            for start in range(0, vectors.shape[1], _FEW):
+                U = np.ascontiguousarray(vectors[:, start : start + _FEW])
+                into = out[start : start + _FEW]
+                _project(self._array, self._middle, self._scale, self.bound, self._plain, U, into)
         else:
             for columns in self._blocks(self.n_columns, self.n_rows):
                 out[:, columns] = vectors.T @ self._mapped(slice(None), columns)

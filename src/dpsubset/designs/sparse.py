@@ -22,7 +22,8 @@ class SparseDesign(Design):
             raise InputError(NOT_FINITE)
         factors = np.repeat(scale, np.diff(table.indptr))
         if not (np.all(factors == 1.0) and np.all(np.abs(table.data) <= bound)):
-            data = np.clip(table.data * factors, -bound, bound)
+            with np.errstate(over="ignore"):  # huge entries are clipped
+                data = np.clip(table.data * factors, -bound, bound)
             table = sp.csc_array((data, table.indices, table.indptr), shape=table.shape)
         self._table = table
         self.n_rows, self.n_columns = table.shape

@@ -19,6 +19,6 @@ def as_loss(loss: str | Loss) -> Loss:
     """
     if isinstance(loss, Loss):
         return loss
-    if loss not in LOSSES:
+    if not isinstance(loss, str) or loss not in LOSSES:
         raise InputError(f"unknown loss {loss!r}; allowed: {', '.join(sorted(LOSSES))}")
     return LOSSES[loss]()

@@ -14,7 +14,7 @@ NEIGHBOURS = {
 
 def check_neighbours(neighbours: str) -> str:
     """Return the relation's name if it is known."""
-    if neighbours not in NEIGHBOURS:
+    if not isinstance(neighbours, str) or neighbours not in NEIGHBOURS:
         raise InputError(
             f"unknown neighbour relation {neighbours!r}; allowed: {', '.join(NEIGHBOURS)}"
         )

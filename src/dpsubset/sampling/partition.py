@@ -113,8 +113,8 @@ class Partition:
         n, p, held = self.problem.n_rows, piece.region.free.size, self.problem.gram.held
         draw = 60.0 + (0.0 if held else 0.02 * n * piece.region.size)
         cost = 100.0 + 0.05 * p * piece.region.to_choose + (0.0 if held else n * p / 2000)
-        if self._worth_optimising(piece):
-            cost += 4 * min(p, 640) ** 3 / 6e4
+        if self.problem.gram.affordable:
+            cost += 4 * min(p, 640) ** 3 / 6e4  # a few factorisations for a better cut
         return cost / draw
 
     def refine(self, index: int, level: float = math.inf) -> None:
@@ -130,16 +130,15 @@ class Partition:
             self._remove(index) if rest is None else self._add(rest, index)
             return
         assert isinstance(piece, Envelope)
-        if not piece.optimised and self._worth_optimising(piece):
-            better = self._optimised(piece.cut, None)
+        if not piece.optimised and piece.region.to_choose > 1:
+            many = not self.problem.gram.affordable
+            guess = inclusion(piece.log_weights, piece.region.to_choose)[1] if many else None
+            better = self._optimised(piece.cut, guess)
             if better.log_mass < piece.log_mass - 0.05 or better.peak < piece.peak - 0.05:
                 self._add(better, index)
                 return
             piece.optimised = True
         self._split(index, piece)
-
-    def _worth_optimising(self, piece: Envelope) -> bool:
-        return piece.region.to_choose > 1 and self.problem.gram.affordable
 
     def _split(self, index: int, piece: Envelope) -> None:
         """Split on the column of most uncertain inclusion among the heaviest support's."""
