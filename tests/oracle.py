@@ -208,15 +208,21 @@ def counts_of(draws: np.ndarray, supports: np.ndarray) -> np.ndarray:
 def chi_square(counts: np.ndarray, log_law: np.ndarray, least: float = 5.0) -> tuple[float, int]:
     """Return the p-value of Pearson's chi-square test and its number of cells.
 
-    The rarest supports are pooled into one cell until it expects `least` draws. One cell alone
-    compares nothing: callers check that enough cells remain.
+    From the rarest support on, supports are pooled into cells that expect at least `least` draws.
+    One cell alone compares nothing: callers check that enough cells remain.
     """
     expected = counts.sum() * np.exp(log_law)
     order = np.argsort(expected, kind="stable")
-    expected, counts = expected[order], counts[order]
-    pooled = 1 + int(np.searchsorted(np.cumsum(expected), least))
-    expected = np.concatenate([[expected[:pooled].sum()], expected[pooled:]])
-    counts = np.concatenate([[counts[:pooled].sum()], counts[pooled:]])
+    starts, room = [0], 0.0
+    for place, more in enumerate(expected[order]):
+        if room >= least:
+            starts.append(place)
+            room = 0.0
+        room += more
+    if room < least and len(starts) > 1:
+        starts.pop()
+    expected = np.add.reduceat(expected[order], starts)
+    counts = np.add.reduceat(counts[order], starts)
     if len(expected) < 2:
         return 1.0, 1
     statistic = float(np.sum((counts - expected) ** 2 / expected))

@@ -178,7 +178,9 @@ class Problem:
         """Return numbers that enclose R(S), rounding included (T16, T19)."""
         chosen = _indices(support, self.n_columns, "support")
         if len(chosen) != self.size:
-            raise InputError(f"the support has {len(chosen)} columns; this problem has size {self.size}")
+            raise InputError(
+                f"the support has {len(chosen)} columns; this problem has size {self.size}"
+            )
         return self._interval(np.array(chosen, dtype=np.intp))
 
     def _interval(self, support: NDArray[np.intp]) -> tuple[float, float]:

@@ -76,8 +76,6 @@ class CutMaker:
         `guess` are inclusion probabilities to start from, for the region's free columns.
         """
         d = curvature(self._problem)
-        found = optimise(
-            self._problem, cut.region, d, kappa, self._floor, self._multiplier, guess
-        )
+        found = optimise(self._problem, cut.region, d, kappa, self._floor, self._multiplier, guess)
         constant = found.constant - self._rounding(found.penalty)
         return Cut(cut.region, constant, found.weights), found.inclusion

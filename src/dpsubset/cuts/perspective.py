@@ -93,13 +93,9 @@ def _cut_at(
     w[index] += d * beta
     quadratic = float(beta @ product[index]) - d * float(beta @ beta)
     constant = (
-        problem.energy
-        - quadratic
-        - mu * problem.radius**2
-        - float(w[inside] @ w[inside]) / penalty
+        problem.energy - quadratic - mu * problem.radius**2 - float(w[inside] @ w[inside]) / penalty
     )
     length = float(np.linalg.norm(gamma))
     curved = float(gamma @ cho_solve(factor, gamma, check_finite=False))
     step = length**2 / curved * (length - problem.radius) / problem.radius if curved > 0 else 0.0
     return constant, w[region.free] ** 2 / penalty, mu + step
-

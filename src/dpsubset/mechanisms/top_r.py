@@ -149,10 +149,10 @@ class TopR(Mechanism):
         logs = -self.kappa(problem) * np.minimum(scores, worst)
         logs -= logsumexp(logs)
         if self.trials == math.inf or count == total:
-            return logs
-        stuck = (count / total) ** self.trials
-        tail = (total - count) * math.exp(logs[order[count - 1]])
-        law = np.exp(logs)
-        law[order[:count]] += tail * stuck / count
-        law[order[count:]] *= 1 - stuck
-        return np.log(law)
+            return np.asarray(logs)
+        # All trials fall on listed supports with probability q^T; then one of them is returned.
+        log_stuck = self.trials * (math.log(count) - math.log(total))
+        extra = math.log(total - count) + logs[order[count - 1]] + log_stuck - math.log(count)
+        logs[order[:count]] = np.logaddexp(logs[order[:count]], extra)
+        logs[order[count:]] += math.log1p(-math.exp(log_stuck))
+        return np.asarray(logs)

@@ -63,7 +63,7 @@ def draw_race(partition: Partition, source: RandomSource) -> Support:
         if deadline <= min(arrival, horizon):
             return partition.singles[int(np.argmin(clocks))]
         if arrival >= horizon:
-            now = horizon
+            now = max(now, horizon)
             partition.refine(int(np.argmax(partition.peaks)), level=-now - 2 * _LOG2)
             continue
         now = arrival
@@ -73,9 +73,7 @@ def draw_race(partition: Partition, source: RandomSource) -> Support:
             return support
 
 
-def _ring(
-    partition: Partition, index: int, now: float, source: RandomSource
-) -> Support | None:
+def _ring(partition: Partition, index: int, now: float, source: RandomSource) -> Support | None:
     """Draw who arrives from a piece; keep it with probability a / (2 abar (1 - a x))."""
     piece = partition.pieces[index]
     support, log_weight = piece.draw(source)
@@ -91,9 +89,7 @@ def _ring(
     return None
 
 
-def _new_clocks(
-    partition: Partition, clocks: Floats, now: float, source: RandomSource
-) -> Floats:
+def _new_clocks(partition: Partition, clocks: Floats, now: float, source: RandomSource) -> Floats:
     """Give supports that were set free at `now` a clock uniform on (e^now, 1/a)."""
     ends = -partition.single_weights[clocks.size :]
     if ends.size == 0:

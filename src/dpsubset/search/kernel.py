@@ -1,4 +1,9 @@
-"""The compiled part of the branch and bound for squared loss: a region searched to its leaves."""
+"""The compiled part of the branch and bound for squared loss: a region searched to its leaves.
+
+Bundles that the functions pass on: `heap` = (scores, keys, supports) of the list; `data` = (G,
+X'y, y'y, ridge, radius, names, keys), what a support's exact score needs; `rule` = (smallest,
+margin), a bound on the eigenvalues of reduced matrices and the rounding margin of a comparison.
+"""
 
 from __future__ import annotations
 
@@ -6,41 +11,9 @@ import numpy as np
 from numba import njit
 
 from dpsubset.losses.squared import solve
+from dpsubset.search.heap import push, worst
 
 __all__ = ["explore"]
-
-
-@njit(cache=True)
-def _push(scores, keys, supports, filled, score, key, support):  # type: ignore[no-untyped-def]
-    """Put a support on the list of the best (a heap with the worst on top); return the new length."""
-    room = scores.size
-    if filled == room and score >= scores[0]:
-        return filled
-    for i in range(filled):
-        if keys[i] == key:
-            return filled
-    if filled < room:
-        i = filled
-        filled += 1
-        while i > 0 and scores[(i - 1) // 2] < score:
-            parent = (i - 1) // 2
-            scores[i], keys[i], supports[i] = scores[parent], keys[parent], supports[parent]
-            i = parent
-    else:
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= room:
-                break
-            if child + 1 < room and scores[child + 1] > scores[child]:
-                child += 1
-            if scores[child] <= score:
-                break
-            scores[i], keys[i], supports[i] = scores[child], keys[child], supports[child]
-            i = child
-    scores[i], keys[i] = score, key
-    supports[i] = support
-    return filled
 
 
 @njit(cache=True)
@@ -87,13 +60,13 @@ def _last(u, j, t, need):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _keep(row, pivot, b, j, stop, t, smallest, need, kept, target):  # type: ignore[no-untyped-def]
+def _keep(row, b, j, stop, t, smallest, need, kept, target):  # type: ignore[no-untyped-def]
     """List the columns j+1..stop-1 that can still matter once column j is in; return how many.
 
     Their reduced correlations cost one row of the matrix, the Schur complement a square of it:
     columns leave before it is formed.
     """
-    scale = b[j] / pivot
+    scale = b[j] / row[j]
     largest = np.zeros(t)
     for q in range(j + 1, stop):
         v = b[q] - row[q] * scale
@@ -132,7 +105,6 @@ def _reduce(H, j, kept, out):  # type: ignore[no-untyped-def]
 def _leaf(data, columns, heap, filled):  # type: ignore[no-untyped-def]
     """Score one support exactly and offer it to the list."""
     G, y_corr, yy, ridge, radius, names, keys = data
-    scores, heap_keys, supports = heap
     s = columns.size
     block = np.empty((s, s))
     target = np.empty(s)
@@ -145,37 +117,57 @@ def _leaf(data, columns, heap, filled):  # type: ignore[no-untyped-def]
         for k in range(s):
             block[i, k] = G[columns[i], columns[k]]
     score = yy - solve(block, target, ridge, radius, np.empty(s))[0]
-    return _push(scores, heap_keys, supports, filled, score, key, support)
+    return push(heap, filled, score, key, support)
+
+
+@njit(cache=True)
+def _singles(pivots, b, ids, base, margin, data, columns, heap, filled):  # type: ignore[no-untyped-def]
+    """Go through the last column: its gain is exact, from the diagonal alone."""
+    for i in range(b.size):
+        need = base - worst(heap[0], filled) + margin
+        if pivots[i] <= 0.0 or b[i] * b[i] > need * pivots[i]:
+            columns[-1] = ids[i]
+            filled = _leaf(data, columns, heap, filled)
+    return filled
 
 
 @njit(cache=True)
 def _pairs(H, b, ids, base, margin, data, columns, heap, filled):  # type: ignore[no-untyped-def]
-    """Go through all pairs of columns: their gain has a closed form, so no bound is needed."""
-    s = columns.size
+    """Go through the last two columns: their gain has a closed form, so no bound is needed."""
     for i in range(b.size):
         for j in range(i):
-            worst = heap[0][0] if filled == heap[0].size else np.inf
-            need = base - worst + margin
+            need = base - worst(heap[0], filled) + margin
             # By elimination, not by the determinant: the latter cancels for near-equal columns.
             f = H[i, j] / H[i, i]
             left = b[j] - f * b[i]
             pivot = H[j, j] - f * H[i, j]
             if pivot <= 0.0 or left * left > (need - b[i] * b[i] / H[i, i]) * pivot:
-                columns[s - 2] = ids[i]
-                columns[s - 1] = ids[j]
+                columns[-2] = ids[i]
+                columns[-1] = ids[j]
                 filled = _leaf(data, columns, heap, filled)
     return filled
 
 
 @njit(cache=True)
-def _subtree(H, b, ids, base, t, smallest, margin, data, columns, heap, filled, nodes):  # type: ignore[no-untyped-def]
+def _sort(H, b, ids, u, t, smallest):  # type: ignore[no-untyped-def]
+    """Weigh a level's columns and put the heaviest first."""
+    _weights(H, b, t, smallest, u)
+    order = np.argsort(-u)
+    u[:] = u[order]
+    b[:] = b[order]
+    ids[:] = ids[order]
+    H[:] = H[order][:, order]
+
+
+@njit(cache=True)
+def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes):  # type: ignore[no-untyped-def]
     """Search t >= 2 of the columns `ids`, depth first; `columns` holds the others of the support.
 
     Every level keeps its own reduced matrix in `pool`, sorted by weight, and the position of its
     next branch.
     """
-    m = b.size
-    first = columns.size - t
+    smallest, margin = rule
+    m, first = b.size, columns.size - t
     pool = np.empty(max(t - 1, 1) * m * m)
     bs, us = np.empty((t + 1, m)), np.empty((t + 1, m))
     names = np.empty((t + 1, m), np.int64)
@@ -188,26 +180,19 @@ def _subtree(H, b, ids, base, t, smallest, margin, data, columns, heap, filled, 
     while level >= 0:
         rem, c = t - level, counts[level]
         Hl = pool[starts[level] : starts[level] + c * c].reshape(c, c)
-        bl, ul = bs[level, :c], us[level, :c]
+        bl, ul, nl = bs[level, :c], us[level, :c], names[level, :c]
         if fresh:
             nodes -= 1
             if nodes < 0:
                 return filled, nodes
             if rem == 2:
-                filled = _pairs(
-                    Hl, bl, names[level], bases[level], margin, data, columns, heap, filled
-                )
+                filled = _pairs(Hl, bl, nl, bases[level], margin, data, columns, heap, filled)
                 level, fresh = level - 1, False
                 continue
-            _weights(Hl, bl, rem, smallest, ul)
-            order = np.argsort(-ul)
-            ul[:], bl[:] = ul[order], bl[order]
-            names[level, :c] = names[level, :c][order]
-            Hl[:] = Hl[order][:, order]
+            _sort(Hl, bl, nl, ul, rem, smallest)
             positions[level] = 0
         fresh = False
-        worst = heap[0][0] if filled == heap[0].size else np.inf
-        need = bases[level] - worst + margin
+        need = bases[level] - worst(heap[0], filled) + margin
         j = positions[level]
         if j + rem > c or not ul[j : j + rem].sum() > need:
             level -= 1
@@ -215,94 +200,79 @@ def _subtree(H, b, ids, base, t, smallest, margin, data, columns, heap, filled, 
         positions[level] = j + 1
         stop = _last(ul, j, rem, need)
         gained = bl[j] * bl[j] / Hl[j, j]
-        size = _keep(
-            Hl[j], Hl[j, j], bl, j, stop, rem - 1, smallest, need - gained, kept, bs[level + 1]
-        )
+        size = _keep(Hl[j], bl, j, stop, rem - 1, smallest, need - gained, kept, bs[level + 1])
         if size >= rem - 1:
-            columns[first + level] = names[level, j]
+            columns[first + level] = nl[j]
             starts[level + 1] = starts[level] + c * c
             out = pool[starts[level + 1] : starts[level + 1] + size * size].reshape(size, size)
             _reduce(Hl, j, kept[:size], out)
             bases[level + 1] = bases[level] - gained
-            names[level + 1, :size] = names[level][kept[:size]]
+            names[level + 1, :size] = nl[kept[:size]]
             counts[level + 1] = size
             level, fresh = level + 1, True
     return filled, nodes
 
 
 @njit(cache=True)
-def explore(inside, free, rows, eliminated, b, penalty, base, smallest, margin, data, size, heap, filled, nodes):  # type: ignore[no-untyped-def]  # noqa: E501
+def _entry(G, ids, rows, eliminated, row, j, a, e):  # type: ignore[no-untyped-def]
+    """Return an entry of the matrix reduced by the columns inside and by column j."""
+    v = G[ids[a], ids[e]]
+    for i in range(rows.shape[0]):
+        v -= rows[i, a] * eliminated[i, e]
+    return v - row[a] * row[e] / row[j]
+
+
+@njit(cache=True)
+def explore(inside, free, reduced, rule, data, size, heap, filled, nodes):  # type: ignore[no-untyped-def]
     """Search all supports inside + A, A among the columns `free`, below the list's worst score.
 
-    `rows` = X_I'X and `eliminated` = (X_I'X_I + penalty)^-1 X_I'X at the free columns, `b` their
-    reduced correlations, `base` the bound at I alone; `smallest` bounds the eigenvalues of the
-    reduced matrix from below. At this first level, where columns are many, only the rows of the
-    reduced matrix that are branched on are ever formed. Returns the list's length and the nodes
-    left, negative when the allowance ended before the region did.
+    `reduced` = (rows, eliminated, b, penalty, base): X_I'X and (X_I'X_I + penalty)^-1 X_I'X at the
+    free columns, their reduced correlations, the penalty, and the bound at I alone. The free
+    columns come sorted by |b|, largest first. At this first level, where columns are many, only
+    those parts of the reduced matrix are formed that are branched on. Returns the list's length
+    and the nodes left, negative when the allowance ended before the region did.
     """
     G = data[0]
+    rows, eliminated, b, penalty, base = reduced
+    smallest, margin = rule
     k, m = inside.size, free.size
     t = size - k
     columns = np.empty(size, np.int64)
     columns[:k] = inside
-    weights = b * b / smallest
-    order = np.argsort(-weights)
-    u = weights[order]
-    bo = b[order]
-    row = np.empty(m)
-    kept = np.empty(m, np.int64)
-    target = np.empty(m)
+    u = b * b / smallest
+    row, target, kept = np.empty(m), np.empty(m), np.empty(m, np.int64)
     for j in range(m - t + 1):
-        worst = heap[0][0] if filled == heap[0].size else np.inf
-        need = base - worst + margin
-        if not u[j : j + t].sum() > need:
-            break
+        need = base - worst(heap[0], filled) + margin
         nodes -= 1
-        if nodes < 0:
+        if not u[j : j + t].sum() > need or nodes < 0:
             break
         stop = _last(u, j, t, need)
-        source = G[free[order[j]]]
+        source = G[free[j]]
         for q in range(j, stop):
-            v = source[free[order[q]]]
+            v = source[free[q]]
             for i in range(k):
-                v -= rows[i, order[j]] * eliminated[i, order[q]]
+                v -= rows[i, j] * eliminated[i, q]
             row[q] = v
         row[j] += penalty
-        gained = bo[j] * bo[j] / row[j]
-        columns[k] = free[order[j]]
-        c = _keep(row, row[j], bo, j, stop, t - 1, smallest, need - gained, kept, target)
+        gained = b[j] * b[j] / row[j]
+        columns[k] = free[j]
+        c = _keep(row, b, j, stop, t - 1, smallest, need - gained, kept, target)
         if c < t - 1:
             continue
-        names = free[order[kept[:c]]]
-        if t == 2:
-            filled = _second(G, names, order, kept, c, rows, eliminated, row, j, penalty, base - gained, margin, target, data, columns, heap, filled)  # noqa: E501
-            continue
-        H = np.empty((c, c))
+        ids = free[kept[:c]]
+        H = np.empty((c if t > 2 else 1, c))
         for a in range(c):
-            source = G[names[a]]
-            for e in range(a + 1):
-                v = source[names[e]] - row[kept[a]] * row[kept[e]] / row[j]
-                for i in range(k):
-                    v -= rows[i, order[kept[a]]] * eliminated[i, order[kept[e]]]
-                H[a, e] = v
-                H[e, a] = v
-            H[a, a] += penalty
-        filled, nodes = _subtree(H, target[:c], names, base - gained, t - 1, smallest, margin, data, columns, heap, filled, nodes)  # noqa: E501
+            for e in range(a + 1 if t > 2 else 0):
+                H[a, e] = _entry(G, free, rows, eliminated, row, j, kept[a], kept[e])
+                H[e, a] = H[a, e]
+            pivot = _entry(G, free, rows, eliminated, row, j, kept[a], kept[a]) + penalty
+            H[a if t > 2 else 0, a] = pivot
+        if t == 2:
+            filled = _singles(H[0], target[:c], ids, base - gained, margin, data, columns, heap, filled)
+            continue
+        filled, nodes = _subtree(
+            H, target[:c], ids, base - gained, t - 1, rule, data, columns, heap, filled, nodes
+        )
         if nodes < 0:
             break
     return filled, nodes
-
-
-@njit(cache=True)
-def _second(G, names, order, kept, c, rows, eliminated, row, j, penalty, base, margin, target, data, columns, heap, filled):  # type: ignore[no-untyped-def]  # noqa: E501
-    """Finish a region's last column: its gain is exact, from the diagonal alone."""
-    k = rows.shape[0]
-    for a in range(c):
-        pivot = G[names[a], names[a]] + penalty - row[kept[a]] * row[kept[a]] / row[j]
-        for i in range(k):
-            pivot -= rows[i, order[kept[a]]] * eliminated[i, order[kept[a]]]
-        worst = heap[0][0] if filled == heap[0].size else np.inf
-        if pivot <= 0.0 or target[a] * target[a] > (base - worst + margin) * pivot:
-            columns[k + 1] = names[a]
-            filled = _leaf(data, columns, heap, filled)
-    return filled

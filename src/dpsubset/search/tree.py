@@ -17,7 +17,8 @@ from dpsubset.cuts.start import steady
 from dpsubset.losses.squared import Floats
 from dpsubset.problem import Problem
 from dpsubset.search.found import Found, Limits, Progress, ProgressCallback
-from dpsubset.search.kernel import _push, explore
+from dpsubset.search.heap import push
+from dpsubset.search.kernel import explore
 
 __all__ = ["Shortlist", "Tree"]
 
@@ -50,9 +51,7 @@ class Shortlist:
     def offer(self, support: NDArray[np.int64], score: float) -> None:
         """Take a support if it is among the best so far."""
         key = np.bitwise_xor.reduce(self.column_keys[support])
-        self.filled = int(
-            _push(self.scores, self.keys, self.supports, self.filled, score, key, support)
-        )
+        self.filled = int(push(self.heap, self.filled, score, key, support))
 
     def found(self, problem: Problem, proven: bool) -> list[Found]:
         """Return the list in ascending order, each score computed afresh."""
@@ -180,7 +179,8 @@ class Tree:
 
     def _search(self, region: Region, reduced: Reduced) -> bool:
         """Run the compiled search on a region; False when its allowance ran out."""
-        problem, free, index = self._problem, region.free, reduced.inside
+        problem, index = self._problem, reduced.inside
+        free = region.free[np.argsort(-np.abs(reduced.correlations[region.free]), kind="stable")]
         if problem.gram.affordable:
             G, names = problem.gram.full(), np.arange(problem.n_columns)
             inside, among = index.astype(np.int64), free.astype(np.int64)
@@ -191,17 +191,14 @@ class Tree:
         moments = (G, problem.correlations[names], problem.energy, problem.ridge, problem.radius)
         rows = np.ascontiguousarray(reduced.rows[:, free])
         eliminated = np.ascontiguousarray(reduced.eliminated[:, free])
+        b = reduced.correlations[free]
+        smallest = self._smallest(G, among, reduced, rows, eliminated)
         allowance = int(min(_ALLOWANCE, max(self._left, 1)))
         filled, left = explore(
             inside,
             among,
-            rows,
-            eliminated,
-            reduced.correlations[free],
-            reduced.penalty,
-            reduced.base,
-            self._smallest(G, among, reduced, rows, eliminated),
-            problem.slack - self._error(reduced),
+            (rows, eliminated, b, reduced.penalty, reduced.base),
+            (smallest, problem.slack - self._error(reduced)),
             (*moments, names.astype(np.int64), self._list.column_keys[names]),
             region.size,
             self._list.heap,
