@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpsubset.arrays import Floats
 from dpsubset.designs import Design, Features, Gram, as_design
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError
 from dpsubset.losses import Loss, as_loss
-from dpsubset.losses.squared import Floats, Squared, fit_moments
+from dpsubset.losses.squared import Squared, fit_moments
 
 __all__ = ["Problem", "positive"]
 
@@ -105,7 +106,7 @@ class Problem:
             raise InputError("a column is both included and excluded; choose one")
         if isinstance(size, bool) or not isinstance(size, numbers.Integral):
             raise InputError(f"size must be a whole number, not {size!r}")
-        self.size = int(size)
+        self.size: int = int(size)
         low, high = max(1, len(self.include)), p - len(self.exclude)
         if not low <= self.size <= high:
             raise InputError(

@@ -1,7 +1,7 @@
 """Draws and probabilities of every mechanism against the enumerated law (T4, T5, T6, T8).
 
 Every chi-square test uses a fixed seed and rejects at a false-alarm rate of 1e-4; the file holds
-about 150 of them and 3 * 10^5 draws. The same check must reject the broken twins at the end.
+about 180 of them and 4 * 10^5 draws. The same check must reject the broken twins at the end.
 """
 
 from __future__ import annotations
@@ -135,21 +135,40 @@ def test_partition_draws_match_the_law(
     assert not rejects(mechanism, make_problem(design), law, seed=2)
 
 
+def hard_mechanism_and_law(hard: str, reach: float, race: bool) -> tuple[Problem, Any, np.ndarray]:
+    """Choose epsilon so that the worst support's log weight is -reach relative to the best."""
+    case = make_hard_case(hard)
+    scores = case.scores()
+    kappa = reach / float(np.ptp(scores))
+    epsilon = 2 * kappa * case.delta()
+    problem = Problem(case.X, case.y, **case.arguments())
+    if race:
+        return problem, PermuteAndFlip(epsilon), race_law(scores, kappa)
+    return problem, Exponential(epsilon), exponential_law(scores, kappa)
+
+
 @pytest.mark.usefixtures("force_partition")
 @pytest.mark.parametrize("hard", ["nearly copied", "more columns than rows", "active ball"])
 @pytest.mark.parametrize("reach", [1.0, 6.0, 30.0])
 @pytest.mark.parametrize("race", [False, True])
 def test_much_refined_partitions_match_the_law(hard: str, reach: float, race: bool) -> None:
-    """Tables on which cheap cuts are poor, so that the first draws split the partition often."""
-    case = make_hard_case(hard)
-    scores, supports = case.scores(), case.supports()
-    kappa = reach / float(np.ptp(scores))  # the worst support's log weight is -reach
-    epsilon = 2 * kappa * case.delta()
-    mechanism: Any = PermuteAndFlip(epsilon) if race else Exponential(epsilon)
-    law = race_law(scores, kappa) if race else exponential_law(scores, kappa)
-    problem = Problem(case.X, case.y, **case.arguments())
+    """Tables on which cheap cuts are poor, so that draws split the partition often."""
+    problem, mechanism, law = hard_mechanism_and_law(hard, reach, race)
     draws = mechanism.draw(problem, 2 * DRAWS, random_state=3)
-    p_value, cells = chi_square(counts_of(draws, supports), law)
+    p_value, cells = chi_square(counts_of(draws, make_hard_case(hard).supports()), law)
+    assert cells >= 5
+    assert p_value >= FALSE_ALARM
+
+
+@pytest.mark.usefixtures("force_partition")
+@pytest.mark.parametrize("hard", ["nearly copied", "active ball"])
+@pytest.mark.parametrize("race", [False, True])
+def test_first_draws_match_the_law(hard: str, race: bool) -> None:
+    """A release is the first draw of a fresh partition: here every draw is one."""
+    problem, mechanism, law = hard_mechanism_and_law(hard, 12.0, race)
+    rng = np.random.default_rng(8)
+    draws = np.vstack([mechanism.draw(problem, 1, random_state=rng) for _ in range(500)])
+    p_value, cells = chi_square(counts_of(draws, make_hard_case(hard).supports()), law)
     assert cells >= 5
     assert p_value >= FALSE_ALARM
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lapack
 
-from dpsubset.losses.squared import Floats
+from dpsubset.arrays import Floats
 from dpsubset.problem import Problem
 
 __all__ = ["curvature", "smallest_eigenvalue"]
@@ -48,5 +48,5 @@ def smallest_eigenvalue(matrix: Floats) -> float:
         shifted[np.diag_indices(p)] -= share * guess
         _, info = lapack.dpotrf(shifted, lower=1, overwrite_a=1)
         if info == 0:
-            return max(share * guess - lost, 0.0)
+            return float(max(share * guess - lost, 0.0))
     return 0.0

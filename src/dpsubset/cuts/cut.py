@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsubset.arrays import Floats
 from dpsubset.cuts.curvature import curvature
 from dpsubset.cuts.perspective import optimise
 from dpsubset.cuts.reduced import extension_scores, reduce
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.start import steady
-from dpsubset.losses.squared import Floats
 from dpsubset.problem import Problem
 
 __all__ = ["Cut", "CutMaker"]

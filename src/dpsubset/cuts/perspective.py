@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from dpsubset.arrays import Floats
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
-from dpsubset.losses.squared import Floats
 from dpsubset.problem import Problem
 
 __all__ = ["Optimised", "optimise"]

@@ -8,7 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpsubset.losses.squared import Floats, solve
+from dpsubset.arrays import Floats
+from dpsubset.losses.squared import solve
 from dpsubset.problem import Problem
 
 __all__ = ["Reduced", "extension_scores", "multiplier", "reduce"]
@@ -51,8 +52,8 @@ def reduce(problem: Problem, inside: tuple[int, ...], mu: float) -> Reduced:
     rows = gram.columns(index)
     matrix = rows[:, index].copy()
     matrix[np.diag_indices(index.size)] += penalty
-    eliminated = np.linalg.solve(matrix, rows)
-    coefficients = np.linalg.solve(matrix, b[index])
+    eliminated = np.asarray(np.linalg.solve(matrix, rows), dtype=np.float64)
+    coefficients = np.asarray(np.linalg.solve(matrix, b[index]), dtype=np.float64)
     left = b - coefficients @ rows
     pivots = diagonal - np.einsum("ij,ij->j", rows, eliminated)
     np.maximum(pivots, penalty, out=pivots)  # rounding cannot take it below its true minimum

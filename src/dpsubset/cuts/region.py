@@ -32,7 +32,7 @@ class Region:
         return self.free.size < self.to_choose
 
     def split(self, column: int) -> list[Region]:
-        """Return the non-empty parts with and without a free column; forced columns are taken in."""
+        """Return the non-empty parts with and without a free column."""
         others = self.free[self.free != column]
         parts = [
             Region((*self.inside, column), others, self.size),

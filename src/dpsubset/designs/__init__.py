@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from dpsubset.designs.base import Design, Floats
+from dpsubset.arrays import Floats
+from dpsubset.designs.base import Design
 from dpsubset.designs.dense import DenseDesign
 from dpsubset.designs.features import Features
 from dpsubset.designs.gram import Gram
@@ -43,6 +44,7 @@ def as_design(
     if not (np.isfinite(bound) and bound > 0):
         raise InputError(f"the bound must be a positive number, not {bound!r}")
     if sp.issparse(X):
+        X = cast(Any, X)  # issparse narrows to a class without dtype and shape
         _check_kind(X.dtype)
         middle, scale = _affine(lower, upper, X.shape[1], bound)
         if middle.any():

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Columns", "Design", "Floats"]
+from dpsubset.arrays import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["Columns", "Design"]
+
 Columns = Sequence[int] | NDArray[np.intp]
 
 

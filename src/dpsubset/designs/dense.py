@@ -8,7 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpsubset.designs.base import Columns, Design, Floats
+from dpsubset.arrays import Floats
+from dpsubset.designs.base import Columns, Design
 from dpsubset.errors import InputError
 
 __all__ = ["NOT_FINITE", "DenseDesign"]
@@ -85,7 +86,7 @@ def _load(source, middle, scale, bound, plain, out):  # type: ignore[no-untyped-
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
 def _project(X, middle, scale, bound, plain, U, out):  # type: ignore[no-untyped-def]
-    """Add U'V to `out` (k, p), V the clipped and mapped X; four rows at a time, tiles of columns."""
+    """Add U'V to `out` (k, p), V the clipped and mapped X; four rows and a tile at a time."""
     n, p = X.shape
     rows = np.zeros((4, _TILE))
     weights = np.zeros((U.shape[1], 4))

@@ -7,7 +7,8 @@ from collections import OrderedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsubset.designs.base import Design, Floats
+from dpsubset.arrays import Floats
+from dpsubset.designs.base import Design
 
 __all__ = ["FULL_UP_TO", "Gram"]
 

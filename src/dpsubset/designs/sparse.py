@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from dpsubset.designs.base import Columns, Design, Floats
+from dpsubset.arrays import Floats
+from dpsubset.designs.base import Columns, Design
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError
 
@@ -37,8 +38,7 @@ class SparseDesign(Design):
         return np.asarray(self._table.T @ vectors, dtype=np.float64)
 
     def square_norms(self) -> Floats:
-        squares = self._table.multiply(self._table).sum(axis=0)
-        return np.asarray(squares, dtype=np.float64).ravel()
+        return np.asarray((self._table**2).sum(axis=0), dtype=np.float64).ravel()
 
     def full_gram(self) -> Floats:
         return np.asarray((self._table.T @ self._table).toarray(), dtype=np.float64)

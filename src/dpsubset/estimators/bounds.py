@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpsubset.arrays import Floats
 from dpsubset.errors import InputError
 
 __all__ = ["as_pair", "column_limits", "rescale_target", "target_limits"]
 
-Floats = NDArray[np.float64]
 
 _HOW_X = (
     "give bounds_X=(lower, upper), two numbers or two arrays with one number for each column, or "

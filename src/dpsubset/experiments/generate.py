@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 __all__ = ["GeneratedTable", "paper_table"]
 
@@ -27,7 +27,7 @@ def paper_table(
     snr: float = 5.0,
     rho: float = 0.1,
     seed: int = 0,
-    dtype: DTypeLike = np.float64,
+    dtype: type[np.float64] | type[np.float32] = np.float64,
 ) -> GeneratedTable:
     """Draw rows with correlation rho^|i-j|; the true columns are 0, 2, 4, ..., each 1/sqrt(size).
 
@@ -37,7 +37,7 @@ def paper_table(
     (0, 2, 4, 6, 8)
     """
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p), dtype=np.dtype(dtype).type)
+    X: NDArray[np.floating] = rng.standard_normal((n, p), dtype=dtype)
     fresh = np.sqrt(1.0 - rho**2)
     for j in range(1, p if rho else 0):
         X[:, j] = rho * X[:, j - 1] + fresh * X[:, j]

@@ -5,12 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from dpsubset.arrays import Floats
 
 __all__ = ["Fit", "Loss"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

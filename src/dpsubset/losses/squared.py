@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpsubset.losses.base import Fit, Floats, Loss
+from dpsubset.arrays import Floats
+from dpsubset.losses.base import Fit, Loss
 
 __all__ = ["Squared", "fit_moments", "solve", "support_scores"]
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsubset.arrays import Floats
 from dpsubset.cuts.region import root
 from dpsubset.errors import InputError
-from dpsubset.problem import Problem, positive
 from dpsubset.privacy import Guarantee, Randomness, as_randomness, check_neighbours, exponent
+from dpsubset.problem import Problem, positive
 from dpsubset.sampling.pieces import Support, list_region
 
 __all__ = ["Mechanism", "Release", "Sampler"]
 
-Floats = NDArray[np.float64]
 Sampler = Callable[[Randomness], Support]
 
 _LARGEST_LAW = 1_000_000

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dpsubset import search
+from dpsubset.arrays import Floats
 from dpsubset.errors import UnprovenError
-from dpsubset.mechanisms.base import Floats, Mechanism, Sampler
+from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.ranks import unrank
 from dpsubset.mechanisms.top_r import REFUSED, pick
 from dpsubset.privacy import Guarantee, Randomness

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsubset.mechanisms.base import Floats, Mechanism, Sampler
+from dpsubset.arrays import Floats
+from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.problem import Problem
 from dpsubset.sampling.partition import Partition
 from dpsubset.sampling.pieces import Support

@@ -10,8 +10,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dpsubset import search
+from dpsubset.arrays import Floats
 from dpsubset.errors import InputError, UnprovenError
-from dpsubset.mechanisms.base import Floats, Mechanism, Sampler
+from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.ranks import rank, skip, unrank
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.problem import Problem

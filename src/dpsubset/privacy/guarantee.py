@@ -36,7 +36,7 @@ epsilon, n the number of rows).
         source = (
             "operating system's randomness"
             if self.randomness == "operating system"
-            else "SEEDED randomness, for experiments only: whoever knows the seed undoes the privacy"
+            else "SEEDED randomness, for experiments only: who knows the seed undoes the privacy"
         )
         return (
             f"The {self.mechanism} is {what} for {NEIGHBOURS[self.neighbours]}{when} "

@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from dpsubset import sampling
+from dpsubset.arrays import Floats
 from dpsubset.cuts.cut import Cut, CutMaker
 from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import start
 from dpsubset.cuts.symmetric import inclusion
-from dpsubset.losses.squared import Floats
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import (
     Envelope,
@@ -29,7 +29,7 @@ _QUICK_GRAM = 1e9  # multiplications up to which the full Gram matrix is formed 
 
 
 class Partition:
-    """Pieces that cover every support once. Refining changes the speed of draws, never their law."""
+    """Pieces that cover every support once; refining changes the speed of draws, not their law."""
 
     def __init__(self, problem: Problem, kappa: float) -> None:
         self.problem = problem

@@ -10,10 +10,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dpsubset.arrays import Floats
 from dpsubset.cuts.cut import Cut
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import block_tables, draw_subset
-from dpsubset.losses.squared import Floats, support_scores
+from dpsubset.losses.squared import support_scores
 from dpsubset.problem import Problem
 
 __all__ = ["Envelope", "Listed", "Piece", "RandomSource", "list_region"]
@@ -64,7 +65,7 @@ class Listed(Piece):
         return self.supports[i], float(self.log_weights[i])
 
     def take_out(self, level: float) -> tuple[Support, Floats, Listed | None]:
-        """Part with the supports of log weight above `level`, at least one; return them, the rest."""
+        """Part with supports of log weight above `level`, at least one; return both sides."""
         count = max(1, int(np.searchsorted(-self.log_weights, -level, side="left")))
         heavy = self.supports[:count], self.log_weights[:count]
         if count == self.log_weights.size:

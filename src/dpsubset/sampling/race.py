@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpsubset.losses.squared import Floats
+from dpsubset.arrays import Floats
 from dpsubset.sampling.partition import Partition
 from dpsubset.sampling.pieces import Envelope, RandomSource, Support
 

@@ -40,7 +40,7 @@ def top(
     limits: Limits | None = None,
     progress: ProgressCallback | None = None,
 ) -> list[Found]:
-    """Return the `count` supports of smallest score in ascending order (all, if there are fewer)."""
+    """Return the `count` supports of smallest score, ascending (all, if there are fewer)."""
     if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
         raise InputError(f"count must be a whole number of at least 1, not {count!r}")
     shortlist = _shortlist(problem, min(int(count), problem.n_supports))

@@ -44,9 +44,8 @@ def _weights(H, b, t, smallest, u):  # type: ignore[no-untyped-def]
             usable = False
             break
         gershgorin[j] = b[j] * b[j] / d
-    if usable:
-        if np.sort(gershgorin)[-t:].sum() < np.sort(u)[-t:].sum():
-            u[:] = gershgorin
+    if usable and np.sort(gershgorin)[-t:].sum() < np.sort(u)[-t:].sum():
+        u[:] = gershgorin
 
 
 @njit(cache=True)
@@ -268,7 +267,9 @@ def explore(inside, free, reduced, rule, data, size, heap, filled, nodes):  # ty
             pivot = _entry(G, free, rows, eliminated, row, j, kept[a], kept[a]) + penalty
             H[a if t > 2 else 0, a] = pivot
         if t == 2:
-            filled = _singles(H[0], target[:c], ids, base - gained, margin, data, columns, heap, filled)
+            filled = _singles(
+                H[0], target[:c], ids, base - gained, margin, data, columns, heap, filled
+            )
             continue
         filled, nodes = _subtree(
             H, target[:c], ids, base - gained, t - 1, rule, data, columns, heap, filled, nodes

@@ -10,11 +10,11 @@ from itertools import count as counter
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsubset.arrays import Floats
 from dpsubset.cuts.curvature import curvature, smallest_eigenvalue
 from dpsubset.cuts.reduced import Reduced, extension_scores, reduce
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.start import steady
-from dpsubset.losses.squared import Floats
 from dpsubset.problem import Problem
 from dpsubset.search.found import Found, Limits, Progress, ProgressCallback
 from dpsubset.search.heap import push
