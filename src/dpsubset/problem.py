@@ -113,10 +113,7 @@ class Problem:
                 f"size is {self.size}; with {p} columns, {len(self.include)} included and "
                 f"{len(self.exclude)} excluded it must lie between {low} and {high}"
             )
-        fixed = set(self.include) | set(self.exclude)
-        self.free: NDArray[np.intp] = np.array(
-            [j for j in range(p) if j not in fixed], dtype=np.intp
-        )
+        self.free: NDArray[np.intp] = np.delete(np.arange(p), [*self.include, *self.exclude])
 
     @property
     def n_rows(self) -> int:

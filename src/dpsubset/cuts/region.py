@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpsubset.problem import Problem
 
-__all__ = ["Region", "pattern", "patterns", "root"]
+__all__ = ["Region", "patterns", "root"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,17 +56,16 @@ def root(problem: Problem) -> Region:
     return _settle(Region(problem.include, problem.free, problem.size))
 
 
-def pattern(problem: Problem, support: tuple[int, ...], kept: tuple[int, ...]) -> Region:
-    """Return the supports that share exactly `kept` (and the included columns) with `support`."""
-    others = problem.free[~np.isin(problem.free, support)]
-    return _settle(Region((*problem.include, *kept), others, problem.size))
-
-
 def patterns(problem: Problem, support: tuple[int, ...], mistakes: int) -> list[Region]:
-    """Return the parts of the supports with that many columns outside `support` (T17)."""
+    """Return the parts of the supports with that many columns outside `support` (T17).
+
+    Each part shares exactly some columns with `support`, and the included ones.
+    """
     chosen = [j for j in support if j not in problem.include]
-    if mistakes > min(len(chosen), problem.free.size - len(chosen)):
+    others = problem.free[~np.isin(problem.free, chosen)]
+    if mistakes > min(len(chosen), others.size):
         return []
     return [
-        pattern(problem, support, kept) for kept in combinations(chosen, len(chosen) - mistakes)
+        _settle(Region((*problem.include, *kept), others, problem.size))
+        for kept in combinations(chosen, len(chosen) - mistakes)
     ]

@@ -57,6 +57,31 @@ def inclusion(w, t):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def _block(w, poly):  # type: ignore[no-untyped-def]
+    """Fill `poly` with the log polynomial of a block of columns.
+
+    Plain sums of products relative to the block's largest weight cost a tenth of log space; log
+    space is taken where such a sum could be lost to underflow.
+    """
+    t = min(poly.size - 1, w.size)
+    top = w.max()
+    plain = np.zeros(t + 1)
+    plain[0] = 1.0
+    for j in range(w.size):
+        v = np.exp(w[j] - top)
+        for r in range(t, 0, -1):
+            plain[r] += plain[r - 1] * v
+    poly[:] = -np.inf
+    poly[0] = 0.0
+    if 1e-250 < plain[t] and plain.max() < 1e250:
+        for r in range(1, t + 1):
+            poly[r] = np.log(plain[r]) + r * top
+    else:
+        for j in range(w.size):
+            _absorb(poly, w[j])
+
+
+@njit(cache=True)
 def block_tables(w, t, block):  # type: ignore[no-untyped-def]
     """Return each block's own polynomial and the product of it and all later ones."""
     count = (w.size + block - 1) // block
@@ -64,9 +89,7 @@ def block_tables(w, t, block):  # type: ignore[no-untyped-def]
     later = np.full((count + 1, t + 1), -np.inf)
     later[count, 0] = 0.0
     for g in range(count - 1, -1, -1):
-        own[g, 0] = 0.0
-        for j in range(g * block, min((g + 1) * block, w.size)):
-            _absorb(own[g], w[j])
+        _block(w[g * block : min((g + 1) * block, w.size)], own[g])
         for r in range(t + 1):
             for q in range(r + 1):
                 later[g, r] = _logadd(later[g, r], own[g, q] + later[g + 1, r - q])

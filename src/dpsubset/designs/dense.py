@@ -26,16 +26,10 @@ _FEW = 8  # vectors that they work on at once
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
-def _scan_row(source, middle, scale, bound, plain, squares):  # type: ignore[no-untyped-def]
+def _scan_row(source, middle, scale, bound, squares):  # type: ignore[no-untyped-def]
     """Add the squares of a row's mapped entries; count those outside and those not finite."""
     outside = 0
     broken = 0
-    if plain:
-        for j in range(source.size):
-            x = np.float64(source[j])
-            outside += not (-bound <= x <= bound)
-            squares[j] += x * x
-        return outside, broken
     for j in range(source.size):
         x = np.float64(source[j])
         broken += x - x != 0.0
@@ -48,27 +42,38 @@ def _scan_row(source, middle, scale, bound, plain, squares):  # type: ignore[no-
 
 
 @njit(cache=True)
-def _scan(X, middle, scale, bound, plain, squares):  # type: ignore[no-untyped-def]
-    """Scan the table in tiles of columns, so that what is summed stays in the cache.
-
-    A plain scan neither maps nor clips; where it finds entries outside it is of no use.
-    """
+def _scan(X, middle, scale, bound, squares):  # type: ignore[no-untyped-def]
+    """Scan the table in tiles of columns, so that what is summed stays in the cache."""
     outside = 0
     broken = 0
     for start in range(0, X.shape[1], _TILE):
-        stop = min(start + _TILE, X.shape[1])
+        tile = slice(start, min(start + _TILE, X.shape[1]))
         for i in range(X.shape[0]):
-            found = _scan_row(
-                X[i, start:stop],
-                middle[start:stop],
-                scale[start:stop],
-                bound,
-                plain,
-                squares[start:stop],
-            )
+            found = _scan_row(X[i, tile], middle[tile], scale[tile], bound, squares[tile])
             outside += found[0]
             broken += found[1]
     return outside, broken
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _peak_row(source, squares, peaks):  # type: ignore[no-untyped-def]
+    for j in range(source.size):
+        x = np.float64(source[j])
+        squares[j] += x * x
+        x = abs(x)
+        peaks[j] = x if x > peaks[j] else peaks[j]
+
+
+@njit(cache=True)
+def _peaks(X, squares, peaks):  # type: ignore[no-untyped-def]
+    """Sum squares and find largest sizes: all that a table inside its bounds needs.
+
+    An entry that is not a number shows in the squares.
+    """
+    for start in range(0, X.shape[1], _TILE):
+        tile = slice(start, min(start + _TILE, X.shape[1]))
+        for i in range(X.shape[0]):
+            _peak_row(X[i, tile], squares[tile], peaks[tile])
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
@@ -134,13 +139,13 @@ class DenseDesign(Design):
         """Count entries outside the bounds and entries not finite; sum up the squares."""
         if not self._array.flags.c_contiguous:
             return self._check_columns()
-        found = (0, 0)
-        for plain in (True, False) if same else (False,):
+        if same:
+            peaks = np.zeros(self.n_columns)
+            _peaks(self._array, self._squares, peaks)
+            if peaks.max() <= self.bound and np.isfinite(self._squares).all():
+                return 0, 0
             self._squares[:] = 0.0
-            arguments = (self._array, self._middle, self._scale, self.bound, plain)
-            found = _scan(*arguments, self._squares)
-            if found[0] == 0:
-                break
+        found = _scan(self._array, self._middle, self._scale, self.bound, self._squares)
         return int(found[0]), int(found[1])
 
     def _check_columns(self) -> tuple[int, int]:
