@@ -73,7 +73,7 @@ def _block(w, poly):  # type: ignore[no-untyped-def]
             plain[r] += plain[r - 1] * v
     poly[:] = -np.inf
     poly[0] = 0.0
-    if 1e-250 < plain[t] and plain.max() < 1e250:
+    if plain[t] > 1e-250 and plain.max() < 1e250:
         for r in range(1, t + 1):
             poly[r] = np.log(plain[r]) + r * top
     else:
