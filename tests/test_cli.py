@@ -491,7 +491,7 @@ def test_bench_is_called_with_its_options(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def program(*arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dpsubset.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "dpsubset", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
 
 
@@ -527,7 +527,7 @@ def test_the_program_from_table_to_release(folder: Path) -> None:
 def test_the_program_on_a_terminal(folder: Path) -> None:
     ours, theirs = pty.openpty()
     filled = ["--bounds", "b.toml", "--target", "y", "--size", "2", "--epsilon", "300", "--json"]
-    command = [sys.executable, "-m", "dpsubset.cli", "select", "t.csv", *filled]
+    command = [sys.executable, "-m", "dpsubset", "select", "t.csv", *filled]
     done = subprocess.run(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=theirs, timeout=120, check=True
     )

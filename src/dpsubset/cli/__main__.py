@@ -1,5 +1,0 @@
-"""`python -m dpsubset.cli`."""
-
-from dpsubset.cli import main
-
-main()
