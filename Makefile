@@ -30,6 +30,7 @@ test: install
 	$(ONE_CORE) $(BIN)/pytest -n 2 --cov --cov-report=term
 
 bench: install
+	mkdir -p benchmarks
 	$(ONE_CORE) $(BIN)/python -m dpsubset bench --output benchmarks/results.json
 
 clean:

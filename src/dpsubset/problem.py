@@ -16,7 +16,7 @@ from dpsubset.designs import Design, Features, Gram, as_design
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError
 from dpsubset.losses import Loss, as_loss
-from dpsubset.losses.squared import Squared, fit_moments
+from dpsubset.losses.squared import fit_moments
 
 __all__ = ["Problem", "positive"]
 
@@ -88,13 +88,16 @@ class Problem:
         self.y_bound = positive(y_bound, "y_bound")
         self.radius = positive(radius, "radius")
         self.ridge = positive(ridge, "ridge", zero=True)
-        self.design = X if isinstance(X, Design) else as_design(X, bound=self.x_bound)
+        self.y = _target(y, self.y_bound)
+        given = isinstance(X, Design)
+        self.design = X if given else as_design(X, bound=self.x_bound, partner=self.y)
         if self.design.bound != self.x_bound:
             raise InputError(
                 f"x_bound is {self.x_bound}, but the design was made with bound "
                 f"{self.design.bound}; give the same number to both"
             )
-        self.y = _target(y, self.design.n_rows, self.y_bound)
+        if self.y.size != self.design.n_rows:
+            raise InputError("the target and the table have different numbers of rows")
         self.features = Features.of(groups, self.design.n_columns)
         self._choose(size, include, exclude)
 
@@ -183,20 +186,17 @@ class Problem:
 
     def _interval(self, support: NDArray[np.intp]) -> tuple[float, float]:
         columns = self.features.columns(support)
-        if isinstance(self.loss, Squared):
-            fit = fit_moments(
-                self.gram.block(columns),
-                self.correlations[columns],
-                self.energy,
-                self.ridge,
-                self.radius,
-            )
-        else:
-            fit = self.loss.fit(self.design.take(columns), self.y, self.ridge, self.radius)
+        fit = fit_moments(
+            self.gram.block(columns),
+            self.correlations[columns],
+            self.energy,
+            self.ridge,
+            self.radius,
+        )
         return fit.dual - self.slack, fit.primal + self.slack
 
 
-def _target(y: ArrayLike, n_rows: int, bound: float) -> Floats:
+def _target(y: ArrayLike, bound: float) -> Floats:
     try:
         array = np.asarray(y)
     except ValueError as error:
@@ -207,8 +207,6 @@ def _target(y: ArrayLike, n_rows: int, bound: float) -> Floats:
         raise InputError(f"the target must have one dimension, not {array.ndim}")
     if array.dtype.kind not in "fiub":
         raise InputError(f"the target has type {array.dtype}; it must hold numbers")
-    if array.size != n_rows:
-        raise InputError("the target and the table have different numbers of rows")
     values = array.astype(np.float64)
     if not np.isfinite(values).all():
         raise InputError(NOT_FINITE)

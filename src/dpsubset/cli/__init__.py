@@ -5,6 +5,8 @@ Heavy libraries are imported inside the commands, so that `dpsubset --help` answ
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +32,9 @@ TablePath = Annotated[Path, typer.Argument(help="A CSV or Parquet file with colu
 
 def main() -> None:
     """Run the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without a letter shows its number
+            stream.reconfigure(errors="backslashreplace")
     app()
 
 
@@ -45,7 +50,17 @@ def _errors_as_text() -> Iterator[None]:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
     except MemoryError:
-        typer.echo("error: the table does not fit into the memory of this machine", err=True)
+        typer.echo(
+            "error: the memory of this machine is not enough. If a release was under way, count "
+            "its budget as spent",
+            err=True,
+        )
+        raise typer.Exit(2) from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"error: {where}{error.strerror or 'cannot be read or written'}", err=True)
         raise typer.Exit(2) from None
 
 
@@ -161,13 +176,15 @@ def select(
         with writing(output, keep=(table, bounds)) as write:
             with waiting("selecting columns", shown=not (quiet or as_json)):
                 outcome = select_columns(request)
-            # Printed before it is written: a full disk must not lose a release that was paid for.
             document = to_json(outcome, timings=timings)
-            if as_json:
-                typer.echo(document, nl=False)
-            else:
-                print_outcome(outcome, quiet=quiet, timings=timings)
-            write(document)
+            # Neither a full disk nor a closed terminal may lose a release that was paid for.
+            try:
+                if as_json:
+                    typer.echo(document, nl=False)
+                else:
+                    print_outcome(outcome, quiet=quiet, timings=timings)
+            finally:
+                write(document)
         if output is not None and not (as_json or quiet):
             typer.echo(f"Written to {output}")
         if outcome.refused:

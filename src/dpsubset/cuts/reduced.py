@@ -104,9 +104,9 @@ def extension_scores(problem: Problem, reduced: Reduced, columns: NDArray[np.int
         + last**2 * (1 + np.einsum("ij,ij->j", sides, sides))
     )
     # A pivot is sound if little of the column was cancelled; the block inside must be sound too.
-    sound = pivots > 1e-6 * (problem.gram.diagonal[columns] + reduced.penalty)
+    sound = pivots > 1e-3 * (problem.gram.diagonal[columns] + reduced.penalty)
     exact = sound & (norms <= problem.radius**2) if reduced.mu == 0 else np.zeros_like(sound)
-    if index.size and reduced.penalty < 1e-6 * problem.gram.diagonal.max():
+    if index.size and reduced.penalty < 1e-3 * problem.gram.diagonal.max():
         exact[:] = False
     redo = np.flatnonzero(~exact)
     if redo.size:

@@ -11,6 +11,7 @@ from dpsubset.problem import Problem
 
 __all__ = ["complete", "start", "steady"]
 
+_SWEEPS = 12  # over the columns of a support
 _AHEAD = 8  # Gram columns fetched together: one pass over the table costs as much as a few
 
 
@@ -65,24 +66,27 @@ def _reduce_ahead(problem: Problem, region: Region, chosen: list[int], mu: float
 def _swaps(
     problem: Problem, region: Region, support: tuple[int, ...], mu: float
 ) -> tuple[int, ...]:
-    """Exchange one column at a time for the best other one until nothing gains."""
+    """Exchange one column at a time for the best other one until nothing gains.
+
+    A gain must stand out from rounding, and there is an end to it: ties could go round for ever.
+    """
     fixed = set(region.inside)
     current = list(support)
     places = [i for i, j in enumerate(current) if j not in fixed]
     stale = 0
-    at = 0
-    while places and stale < len(places):
-        place = places[at % len(places)]
+    noise = 1e-9 * problem.energy
+    for place in places * _SWEEPS:
         others = current[:place] + current[place + 1 :]
         gains = reduce(problem, tuple(others), mu).single_gains()[region.free]
         gains[np.isin(region.free, others)] = -1.0
         candidate = int(region.free[int(np.argmax(gains))])
         here = gains[np.searchsorted(region.free, current[place])]
-        if candidate != current[place] and gains.max() > here * (1 + 1e-10):
-            current[place] = candidate
-            stale = 0
         stale += 1
-        at += 1
+        if candidate != current[place] and gains.max() > here + noise:
+            current[place] = candidate
+            stale = 1
+        if stale >= len(places):
+            break
     return tuple(sorted(current))
 
 

@@ -20,7 +20,12 @@ __all__ = ["Design", "Features", "Gram", "as_design"]
 
 
 def as_design(
-    X: Any, *, bound: float, lower: ArrayLike | None = None, upper: ArrayLike | None = None
+    X: Any,
+    *,
+    bound: float,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    partner: Floats | None = None,
 ) -> Design:
     """Make a design of a table.
 
@@ -34,6 +39,9 @@ def as_design(
     lower, upper : scalar or array of length p, optional
         Public limits of each column. With them a column is clipped to its limits and mapped
         linearly onto [-bound, bound]; without them it is clipped to [-bound, bound].
+    partner : float64 array of length n, optional
+        A vector whose products with the columns are likely to be asked for: they are computed in
+        the pass that checks the table, where that is possible.
 
     Examples
     --------
@@ -55,7 +63,9 @@ def as_design(
         return SparseDesign(X, bound, scale)
     array = _as_floats(X)
     middle, scale = _affine(lower, upper, array.shape[1], bound)
-    return DenseDesign(array, bound, middle, scale)
+    if partner is not None and partner.size != array.shape[0]:
+        raise InputError("the target and the table have different numbers of rows")
+    return DenseDesign(array, bound, middle, scale, partner)
 
 
 def _check_kind(dtype: np.dtype[Any]) -> None:
@@ -100,7 +110,8 @@ def _affine(
     if not np.all(low < high):
         raise InputError("a lower bound is not below its upper bound; give lower < upper")
     middle = low / 2 + high / 2
-    scale = bound / (high / 2 - low / 2)
+    with np.errstate(divide="ignore", over="ignore"):
+        scale = bound / (high / 2 - low / 2)
     if not (np.isfinite(scale).all() and np.all(scale > 0)):
         raise InputError("bounds are too close together or too far apart for float64")
     return middle, scale

@@ -56,24 +56,39 @@ def _scan(X, middle, scale, bound, squares):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
-def _peak_row(source, squares, peaks):  # type: ignore[no-untyped-def]
-    for j in range(source.size):
-        x = np.float64(source[j])
-        squares[j] += x * x
-        x = abs(x)
-        peaks[j] = x if x > peaks[j] else peaks[j]
+def _peak_rows(x0, x1, x2, x3, y, squares, peaks, products):  # type: ignore[no-untyped-def]
+    for j in range(squares.size):
+        a, b = np.float64(x0[j]), np.float64(x1[j])
+        c, d = np.float64(x2[j]), np.float64(x3[j])
+        squares[j] += a * a + b * b + c * c + d * d
+        products[j] += a * y[0] + b * y[1] + c * y[2] + d * y[3]
+        a, b, c, d = abs(a), abs(b), abs(c), abs(d)
+        a = a if a > b else b
+        c = c if c > d else d
+        a = a if a > c else c
+        peaks[j] = a if a > peaks[j] else peaks[j]
 
 
 @njit(cache=True)
-def _peaks(X, squares, peaks):  # type: ignore[no-untyped-def]
-    """Sum squares and find largest sizes: all that a table inside its bounds needs.
+def _peaks(X, y, squares, peaks, products):  # type: ignore[no-untyped-def]
+    """Sum squares and products with y and find largest sizes, all in one pass.
 
-    An entry that is not a number shows in the squares.
+    That is all that a table inside its bounds needs. An entry that is not a number shows in the
+    squares.
     """
+    n = X.shape[0]
+    none = np.zeros(_TILE, X.dtype)
+    weights = np.zeros(4)
     for start in range(0, X.shape[1], _TILE):
         tile = slice(start, min(start + _TILE, X.shape[1]))
-        for i in range(X.shape[0]):
-            _peak_row(X[i, tile], squares[tile], peaks[tile])
+        rest = none[: tile.stop - tile.start]
+        for i in range(0, n, 4):
+            weights[:] = 0.0
+            weights[: min(4, n - i)] = y[i : i + 4]
+            x1 = X[i + 1, tile] if i + 1 < n else rest
+            x2 = X[i + 2, tile] if i + 2 < n else rest
+            x3 = X[i + 3, tile] if i + 3 < n else rest
+            _peak_rows(X[i, tile], x1, x2, x3, weights, squares[tile], peaks[tile], products[tile])
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
@@ -120,7 +135,12 @@ class DenseDesign(Design):
     """
 
     def __init__(
-        self, array: NDArray[np.floating], bound: float, middle: Floats, scale: Floats
+        self,
+        array: NDArray[np.floating],
+        bound: float,
+        middle: Floats,
+        scale: Floats,
+        partner: Floats | None = None,
     ) -> None:
         self._array = array
         self._middle = middle
@@ -128,6 +148,8 @@ class DenseDesign(Design):
         self.n_rows, self.n_columns = array.shape
         self.bound = bound
         self._squares = np.zeros(self.n_columns)
+        self._partner = partner
+        self._products: Floats | None = None
         same = not middle.any() and bool(np.all(scale == 1.0))
         outside, broken = self._check(same)
         if broken:
@@ -140,9 +162,11 @@ class DenseDesign(Design):
         if not self._array.flags.c_contiguous:
             return self._check_columns()
         if same:
-            peaks = np.zeros(self.n_columns)
-            _peaks(self._array, self._squares, peaks)
+            peaks, products = np.zeros((2, self.n_columns))
+            y = np.zeros(self.n_rows) if self._partner is None else self._partner
+            _peaks(self._array, y, self._squares, peaks, products)
             if peaks.max() <= self.bound and np.isfinite(self._squares).all():
+                self._products = products
                 return 0, 0
             self._squares[:] = 0.0
         found = _scan(self._array, self._middle, self._scale, self.bound, self._squares)
@@ -185,6 +209,8 @@ class DenseDesign(Design):
         return self._mapped(slice(None), np.asarray(columns, dtype=np.intp))
 
     def correlate(self, vectors: Floats) -> Floats:
+        if vectors is self._partner and self._products is not None:
+            return self._products
         if vectors.ndim == 1:
             if self._direct:
                 return np.asarray(vectors @ self._array, dtype=np.float64)

@@ -103,7 +103,8 @@ def _limits_by_name(
             "the bounds are a mapping of column names, but the table has no column names: give a "
             "DataFrame, or bounds_X=(lower, upper)"
         )
-    unknown = [name for name in bounds if name not in set(names)]
+    known = set(names)
+    unknown = [name for name in bounds if name not in known]
     if unknown:
         raise InputError(
             f"the bounds name {unknown[0]!r}, which is not a column of the table: remove it or "

@@ -17,7 +17,7 @@ def as_loss(loss: str | Loss) -> Loss:
     >>> as_loss("squared").name
     'squared'
     """
-    if isinstance(loss, Loss):
+    if isinstance(loss, Loss) and type(loss) in LOSSES.values():
         return loss
     if not isinstance(loss, str) or loss not in LOSSES:
         raise InputError(f"unknown loss {loss!r}; allowed: {', '.join(sorted(LOSSES))}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 from scipy.special import logsumexp
@@ -21,6 +22,8 @@ from dpsubset.search import Limits
 
 __all__ = ["REFUSED", "TopR", "pick"]
 
+_MOST = 10_000_000  # supports on a list
+
 REFUSED = (
     "the search ended at its limits before its answer was proven, so nothing is released; whether "
     "a limit is reached depends on the data, so count the budget as spent. Raise the limits, or "
@@ -33,6 +36,12 @@ def pick(logs: Floats, randomness: Randomness) -> int:
     cumulated = np.cumsum(np.exp(logs - logs.max()))
     at = randomness.uniforms(1)[0] * cumulated[-1]
     return min(int(np.searchsorted(cumulated, at, side="right")), logs.size - 1)
+
+
+def _log_share(count: int, total: int) -> float:
+    """Return log(count / total), accurate when nearly all are counted."""
+    left = Fraction(total - count, total)
+    return math.log1p(-float(left)) if left < 0.5 else math.log(count) - math.log(total)
 
 
 class TopR(Mechanism):
@@ -93,6 +102,8 @@ class TopR(Mechanism):
         t = problem.to_choose
         if self.count is None:
             return min(2 + (problem.free.size - t) * t, problem.n_supports)
+        if self.count > _MOST:
+            raise InputError(f"count is {self.count}; lists of more than {_MOST} are not made")
         if self.count > problem.n_supports:
             raise InputError(
                 f"count is {self.count}, but the problem has only {problem.n_supports} supports"
@@ -105,9 +116,9 @@ class TopR(Mechanism):
         promise = super().guarantee(problem)
         if self.trials == math.inf or count == problem.n_supports:
             return promise
-        log_q = math.log(count) - math.log(problem.n_supports)
+        log_q = _log_share(count, problem.n_supports)
         log_qt = self.trials * log_q
-        log_rest = math.log1p(-math.exp(log_qt))
+        log_rest = math.log(-math.expm1(log_qt))
         if self.accounting == "sharp":
             log_more = (self.trials - 1) * log_q - log_rest
             return replace(promise, epsilon=self.epsilon + float(np.logaddexp(0.0, log_more)))
@@ -128,7 +139,7 @@ class TopR(Mechanism):
             logs = np.append(logs, math.log(tail) + logs[-1])
         place = {int(j): i for i, j in enumerate(problem.free)}
         taken = sorted(rank(sorted(place[j] for j in f.support if j in place)) for f in found)
-        stuck = -self.trials * (math.log(len(found)) - math.log(problem.n_supports))
+        stuck = -self.trials * _log_share(len(found), problem.n_supports) if tail else math.inf
 
         def draw(randomness: Randomness) -> Support:
             index = pick(logs, randomness)
@@ -152,8 +163,8 @@ class TopR(Mechanism):
         if self.trials == math.inf or count == total:
             return np.asarray(logs)
         # All trials fall on listed supports with probability q^T; then one of them is returned.
-        log_stuck = self.trials * (math.log(count) - math.log(total))
+        log_stuck = self.trials * _log_share(count, total)
         extra = math.log(total - count) + logs[order[count - 1]] + log_stuck - math.log(count)
         logs[order[:count]] = np.logaddexp(logs[order[:count]], extra)
-        logs[order[count:]] += math.log1p(-math.exp(log_stuck))
+        logs[order[count:]] += math.log(-math.expm1(log_stuck))
         return np.asarray(logs)

@@ -50,7 +50,7 @@ def top(
     _seed_with_swaps(problem, shortlist, seed)
     tree = Tree(problem, shortlist, [0.0, mu], limits or Limits(), progress)
     proven = tree.run(_partition(problem, seed))
-    return shortlist.found(problem, proven)
+    return shortlist.found(proven)
 
 
 def best_by_mistakes(
@@ -70,7 +70,7 @@ def best_by_mistakes(
             shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
         tree = Tree(problem, shortlist, [0.0, mu], limits or Limits(), progress)
         proven = tree.run(regions) and first.proven
-        out += shortlist.found(problem, proven)
+        out += shortlist.found(proven)
     return out
 
 

@@ -53,8 +53,8 @@ class Shortlist:
         key = np.bitwise_xor.reduce(self.column_keys[support])
         self.filled = int(push(self.heap, self.filled, score, key, support))
 
-    def found(self, problem: Problem, proven: bool) -> list[Found]:
-        """Return the list in ascending order, each score computed afresh."""
+    def found(self, proven: bool) -> list[Found]:
+        """Return the list in ascending order."""
         rows = [tuple(sorted(int(j) for j in row)) for row in self.supports[: self.filled]]
         scored = sorted((float(self.scores[i]), row) for i, row in enumerate(rows))
         return [Found(row, score, proven) for score, row in scored]

@@ -63,10 +63,11 @@ def pick_features(
     >>> pick_features(["a", "y", "b"], "y", None)
     ('a', 'b')
     """
-    if target not in names:
+    known = set(names)
+    if target not in known:
         raise InputError(f"the target {target!r} is not a column of the table")
     for name in [*(features or ()), *always]:
-        if name not in names:
+        if name not in known:
             raise InputError(f"{name!r} is not a column of the table")
         if name == target:
             raise InputError(
@@ -76,10 +77,11 @@ def pick_features(
     chosen = tuple(name for name in names if name != target) if features is None else features
     if not chosen:
         raise InputError("no column is left to choose from: the table needs one beside the target")
-    if len(set(chosen)) < len(chosen):
+    distinct = set(chosen)
+    if len(distinct) < len(chosen):
         raise InputError("a feature is named twice; name each once")
     for name in always:
-        if name not in chosen:
+        if name not in distinct:
             raise InputError(f"{name!r} is always included, but is not among the features")
     return tuple(chosen)
 
@@ -161,7 +163,7 @@ def _is_number(text: str) -> bool:
 
 def _parquet_names(path: Path) -> tuple[str, ...]:
     try:
-        schema = _quietly(lambda: pl.read_parquet_schema(path))
+        schema = _quietly(lambda: _opened(path, pl.read_parquet_schema))
     except pl.exceptions.DuplicateError:
         raise InputError(f"{path}: two columns have the same name. Rename one of them") from None
     if schema is None:
@@ -172,7 +174,7 @@ def _parquet_names(path: Path) -> tuple[str, ...]:
 
 
 def _read_parquet(path: Path, names: Sequence[str], wanted: Sequence[str]) -> pl.DataFrame:
-    frame = _quietly(lambda: pl.read_parquet(path, columns=list(wanted)))
+    frame = _quietly(lambda: _opened(path, pl.read_parquet, columns=list(wanted)))
     if frame is None:
         raise InputError(f"{path} is not a readable Parquet file: its contents are damaged")
     return frame
@@ -180,9 +182,8 @@ def _read_parquet(path: Path, names: Sequence[str], wanted: Sequence[str]) -> pl
 
 def _read_csv(path: Path, names: Sequence[str], wanted: Sequence[str]) -> pl.DataFrame:
     """Read the wanted columns as numbers; those that resist are read as text and looked at."""
-    schema: dict[str, Any] = {
-        name: pl.Float64 if name in set(wanted) else pl.String for name in names
-    }
+    numeric = set(wanted)
+    schema: dict[str, Any] = {name: pl.Float64 if name in numeric else pl.String for name in names}
     frame = _quietly(lambda: _parse(path, schema))
     if frame is None:
         everything = dict.fromkeys(names, pl.String)
@@ -198,7 +199,17 @@ def _read_csv(path: Path, names: Sequence[str], wanted: Sequence[str]) -> pl.Dat
 
 
 def _parse(path: Path, schema: dict[str, Any], **options: Any) -> pl.DataFrame:
-    return pl.read_csv(path, has_header=False, skip_rows=1, schema=schema, **options)
+    return _opened(path, pl.read_csv, has_header=False, skip_rows=1, schema=schema, **options)
+
+
+def _opened(path: Path, read: Callable[..., T], **options: Any) -> T:
+    """Read by path, or, where its name is not valid text, by an open file."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        with path.open("rb") as file:
+            return read(file, **options)
+    return read(path, **options)
 
 
 def _numbers(column: pl.Series, path: Path) -> pl.Series:

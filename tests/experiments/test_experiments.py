@@ -1,0 +1,51 @@
+"""The generator follows the paper; the bench and the demo run from end to end on small tables."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dpsubset import sampling
+from dpsubset.experiments import bench
+from dpsubset.experiments.demo import main as demo
+from dpsubset.experiments.generate import paper_table
+from dpsubset.experiments.measured import Row
+
+
+def test_generator() -> None:
+    table = paper_table(40_000, 6, size=2, snr=4.0, rho=0.5, seed=3)
+    assert table.support == (0, 2)
+    distance = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
+    np.testing.assert_allclose(np.corrcoef(table.X.T), 0.5**distance, atol=0.02)
+    signal = table.X[:, [0, 2]].sum(axis=1) / np.sqrt(2)
+    ratio = np.sum(signal**2) / np.sum((table.y - signal) ** 2)
+    assert ratio == pytest.approx(4.0)
+    again = paper_table(10, 6, size=2, seed=3)
+    np.testing.assert_array_equal(again.X, paper_table(10, 6, size=2, seed=3).X)
+    assert paper_table(10, 6, size=2, dtype=np.float32).X.dtype == np.float32
+
+
+def test_bench(tmp_path, capsys) -> None:
+    rows = bench.main(quick=True, output=tmp_path / "new" / "results.json")
+    written = json.loads((tmp_path / "new" / "results.json").read_text())
+    assert written["quick"] is True
+    assert [row["case"] for row in written["rows"]] == [row.case for row in rows]
+    assert all(row.ratio > 0 for row in rows)
+    assert any("abess" in row.case for row in rows)
+    assert any("memory" in row.case for row in rows)
+    assert "ratio" in capsys.readouterr().out
+    assert sampling.ENUMERATION_LIMIT > 0
+
+
+def test_rows_know_their_wishes() -> None:
+    assert Row("a", 2.0, "u", 1.0, at_most=3.0).met is True
+    assert Row("a", 4.0, "u", 1.0, at_most=3.0).met is False
+    assert Row("a", 4.0, "u", 1.0, at_least=5.0).met is False
+    assert Row("a", 4.0, "u", 1.0).met is None
+    assert "at least 5" in Row("a", 4.0, "u", 1.0, at_least=5.0).shown()
+
+
+def test_demo(tmp_path) -> None:
+    assert demo(tmp_path / "demo", n=300, p=40) == 0
+    release = json.loads((tmp_path / "demo" / "release.json").read_text())
+    assert len(release) > 0
