@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +13,34 @@ from dpsubset.problem import Problem
 
 __all__ = ["Region", "patterns", "root"]
 
+_MOST_PATTERNS = 100
+
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """All supports S with inside <= S <= inside + free and |S| = size."""
+    """All supports of `size` columns: those inside, `keep` of the partial, the rest free ones."""
 
     inside: tuple[int, ...]
     free: NDArray[np.intp]
     size: int
+    partial: tuple[int, ...] = ()
+    keep: int = 0
 
     @property
     def to_choose(self) -> int:
         """How many columns are still to be chosen among the free ones."""
-        return self.size - len(self.inside)
+        return self.size - len(self.inside) - self.keep
+
+    def decide(self) -> list[Region]:
+        """Return the parts with and without the first of the partial columns."""
+        first, rest = self.partial[0], self.partial[1:]
+        parts = []
+        if self.keep > 0:
+            inside = (*self.inside, first)
+            parts.append(Region(inside, self.free, self.size, rest, self.keep - 1))
+        if self.keep <= len(rest):
+            parts.append(Region(self.inside, self.free, self.size, rest, self.keep))
+        return [_settle(part) for part in parts]
 
     @property
     def empty(self) -> bool:
@@ -42,7 +58,12 @@ class Region:
 
 
 def _settle(region: Region) -> Region:
-    """Take in the free columns when all are needed, drop them when none is."""
+    """Take in the columns when all are needed, drop them when none is."""
+    if region.partial and region.keep in (0, len(region.partial)):
+        inside = (*region.inside, *(region.partial if region.keep else ()))
+        return _settle(Region(inside, region.free, region.size))
+    if region.partial:
+        return region
     if region.to_choose == 0:
         return Region(region.inside, region.free[:0], region.size)
     if region.free.size == region.to_choose:
@@ -59,12 +80,16 @@ def root(problem: Problem) -> Region:
 def patterns(problem: Problem, support: tuple[int, ...], mistakes: int) -> list[Region]:
     """Return the parts of the supports with that many columns outside `support` (T17).
 
-    Each part shares exactly some columns with `support`, and the included ones.
+    Each part shares exactly some columns with `support`, and the included ones. Where these parts
+    are many they are left together, to be parted as needed.
     """
     chosen = [j for j in support if j not in problem.include]
     others = problem.free[~np.isin(problem.free, chosen)]
     if mistakes > min(len(chosen), others.size):
         return []
+    if comb(len(chosen), mistakes) > _MOST_PATTERNS:
+        kept = len(chosen) - mistakes
+        return [_settle(Region(problem.include, others, problem.size, tuple(chosen), kept))]
     return [
         _settle(Region((*problem.include, *kept), others, problem.size))
         for kept in combinations(chosen, len(chosen) - mistakes)

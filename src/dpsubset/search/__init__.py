@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from itertools import combinations, islice
 
 import numpy as np
 
@@ -12,11 +13,12 @@ from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import complete, start, steady
 from dpsubset.errors import InputError
 from dpsubset.problem import Problem
-from dpsubset.search.found import Found, Limits, Progress, ProgressCallback
+from dpsubset.search.found import Budget, Found, Limits, Progress, ProgressCallback
 from dpsubset.search.tree import Shortlist, Tree
 
 __all__ = ["Found", "Limits", "Progress", "best", "best_by_mistakes", "top"]
 
+_MOST_STARTS = 32  # greedy starts of a bucket
 _MOST_PATTERNS = 8  # 2^8 starting regions at most
 
 
@@ -43,12 +45,16 @@ def top(
     """Return the `count` supports of smallest score, ascending (all, if there are fewer)."""
     if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
         raise InputError(f"count must be a whole number of at least 1, not {count!r}")
-    shortlist = _shortlist(problem, min(int(count), problem.n_supports))
+    return _top(problem, int(count), Budget(limits, progress))
+
+
+def _top(problem: Problem, count: int, budget: Budget) -> list[Found]:
+    shortlist = _shortlist(problem, min(count, problem.n_supports))
     if problem.gram.affordable:
         problem.gram.full()
     seed, mu = start(problem)
     _seed_with_swaps(problem, shortlist, seed)
-    tree = Tree(problem, shortlist, [0.0, mu], limits or Limits(), progress)
+    tree = Tree(problem, shortlist, [0.0, mu], budget)
     proven = tree.run(_partition(problem, seed))
     return shortlist.found(proven)
 
@@ -57,7 +63,8 @@ def best_by_mistakes(
     problem: Problem, *, limits: Limits | None = None, progress: ProgressCallback | None = None
 ) -> list[Found]:
     """Return, for k = 0, 1, ..., the best support with k columns outside the best support."""
-    first = best(problem, limits=limits, progress=progress)
+    budget = Budget(limits, progress)
+    first = _top(problem, 1, budget)[0]
     out = [first]
     mu = multiplier(problem, first.support)
     for mistakes in range(1, problem.to_choose + 1):
@@ -65,13 +72,26 @@ def best_by_mistakes(
         if not regions:
             break
         shortlist = _shortlist(problem, 1)
-        for region in regions:
+        for region in _first_patterns(problem, first.support, mistakes):
             support = complete(problem, region, max(mu, steady(problem)))
             shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
-        tree = Tree(problem, shortlist, [0.0, mu], limits or Limits(), progress)
+        tree = Tree(problem, shortlist, [0.0, mu], budget)
         proven = tree.run(regions) and first.proven
         out += shortlist.found(proven)
     return out
+
+
+def _first_patterns(problem: Problem, support: tuple[int, ...], mistakes: int) -> list[Region]:
+    """Return a few parts of a bucket, those that drop the columns of least worth first."""
+    chosen = [j for j in support if j not in problem.include]
+    worth = {
+        j: reduce(problem, tuple(k for k in support if k != j), steady(problem)).single_gains()[j]
+        for j in chosen
+    }
+    order = sorted(chosen, key=lambda j: -worth[j])
+    others = problem.free[~np.isin(problem.free, chosen)]
+    kept = islice(combinations(order, len(chosen) - mistakes), _MOST_STARTS)
+    return [Region((*problem.include, *part), others, problem.size) for part in kept]
 
 
 def _shortlist(problem: Problem, count: int) -> Shortlist:

@@ -1,7 +1,12 @@
-"""The list of the best supports so far: a heap with the worst on top, in plain arrays."""
+"""The list of the best supports so far: a heap with the worst on top, in plain arrays.
+
+`heap` = (scores, keys, supports, seen, used): the list itself, and a hash set of the keys of the
+supports on it (and of some that left it: they are worse than the threshold and never come back).
+"""
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 __all__ = ["push", "worst"]
@@ -10,19 +15,30 @@ __all__ = ["push", "worst"]
 @njit(cache=True)
 def worst(scores, filled):  # type: ignore[no-untyped-def]
     """Return the score to beat: the worst of a full list, infinity for one with room."""
-    return scores[0] if filled == scores.size else float("inf")
+    return scores[0] if filled == scores.size else np.inf
+
+
+@njit(cache=True)
+def _is_new(seen, used, key):  # type: ignore[no-untyped-def]
+    """Put a key, never 0, into the set; False if it was there."""
+    mask = np.uint64(seen.size - 1)
+    i = key & mask
+    while seen[i] != 0:
+        if seen[i] == key:
+            return False
+        i = (i + np.uint64(1)) & mask
+    seen[i] = key
+    used[0] += 1
+    return True
 
 
 @njit(cache=True)
 def push(heap, filled, score, key, support):  # type: ignore[no-untyped-def]
     """Put a support on the list, unless it is there or not good enough; return the new length."""
-    scores, keys, supports = heap
+    scores, keys, supports, seen, used = heap
     room = scores.size
-    if filled == room and score >= scores[0]:
+    if score >= worst(scores, filled) or not _is_new(seen, used, key):
         return filled
-    for i in range(filled):
-        if keys[i] == key:
-            return filled
     if filled < room:
         i = filled
         filled += 1
@@ -44,4 +60,9 @@ def push(heap, filled, score, key, support):  # type: ignore[no-untyped-def]
             i = child
     scores[i], keys[i] = score, key
     supports[i] = support
+    if 2 * used[0] > seen.size:  # start the set afresh from what is on the list
+        seen[:] = 0
+        used[0] = 0
+        for i in range(filled):
+            _is_new(seen, used, keys[i])
     return filled

@@ -1,8 +1,8 @@
 """The compiled part of the branch and bound for squared loss: a region searched to its leaves.
 
-Bundles that the functions pass on: `heap` = (scores, keys, supports) of the list; `data` = (G,
-X'y, y'y, ridge, radius, names, keys), what a support's exact score needs; `rule` = (smallest,
-margin), a bound on the eigenvalues of reduced matrices and the rounding margin of a comparison.
+Bundles that the functions pass on: `heap`, the list (see `heap.py`); `data` = (G, X'y, y'y, ridge,
+radius, names, keys), what a support's exact score needs; `rule` = (smallest, margin), a bound on
+the eigenvalues of reduced matrices and the rounding margin of a comparison.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
+import os
 from itertools import count as counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from dpsubset.cuts.reduced import Reduced, extension_scores, reduce
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.start import steady
 from dpsubset.problem import Problem
-from dpsubset.search.found import Found, Limits, Progress, ProgressCallback
+from dpsubset.search.found import Budget, Found
 from dpsubset.search.heap import push
 from dpsubset.search.kernel import explore
 
@@ -35,8 +36,11 @@ class Shortlist:
         self.keys = np.empty(count, dtype=np.uint64)
         self.supports = np.empty((count, size), dtype=np.int64)
         self.filled = 0
-        hashing = np.random.default_rng(20)  # fixed: keys only tell supports apart
-        self.column_keys = hashing.integers(1, 2**64, size=n_columns, dtype=np.uint64)
+        self._seen = np.zeros(1 << (4 * count + 64).bit_length(), dtype=np.uint64)
+        self._used = np.zeros(1, dtype=np.int64)
+        # A support is known by the xor of its columns' words. They are drawn anew for every list,
+        # so that no table can be made on which two supports of interest look the same.
+        self.column_keys = np.frombuffer(os.urandom(8 * n_columns), dtype=np.uint64)
 
     @property
     def worst(self) -> float:
@@ -44,9 +48,9 @@ class Shortlist:
         return float(self.scores[0]) if self.filled == self.scores.size else math.inf
 
     @property
-    def heap(self) -> tuple[Floats, NDArray[np.uint64], NDArray[np.int64]]:
+    def heap(self) -> tuple[Any, ...]:
         """The arrays that the compiled search fills."""
-        return self.scores, self.keys, self.supports
+        return self.scores, self.keys, self.supports, self._seen, self._used
 
     def offer(self, support: NDArray[np.int64], score: float) -> None:
         """Take a support if it is among the best so far."""
@@ -60,6 +64,10 @@ class Shortlist:
         return [Found(row, score, proven) for score, row in scored]
 
 
+def _largest(weights: Floats, count: int) -> float:
+    return float(np.partition(weights, -count)[-count:].sum()) if count else 0.0
+
+
 class Tree:
     """Open regions in the order of their bounds; each is searched, split or dismissed."""
 
@@ -68,58 +76,48 @@ class Tree:
         problem: Problem,
         shortlist: Shortlist,
         multipliers: list[float],
-        limits: Limits,
-        progress: ProgressCallback | None,
+        budget: Budget,
     ) -> None:
         self._problem = problem
         self._list = shortlist
         self._curvature = curvature(problem)
         floor = steady(problem)
         self._multipliers = sorted({max(floor, mu) for mu in multipliers})
-        self._left = math.inf if limits.nodes is None else float(limits.nodes)
-        self._deadline = limits.deadline()
-        self._progress = progress
-        self._spent = 0
+        self._budget = budget
         self._queue: list[tuple[float, int, Region]] = []
         self._ticket = counter()
 
     def run(self, regions: list[Region]) -> bool:
         """Search the regions; True when nothing better can be left in them."""
-        for region in regions:
-            heapq.heappush(self._queue, (-math.inf, next(self._ticket), region))
+        self._push(regions, -math.inf)
         while self._queue:
             bound, _, region = self._queue[0]
             if self._closed(bound):
                 return True
-            if self._left <= 0 or time.monotonic() > self._deadline:
+            if self._budget.over:
                 return False
             heapq.heappop(self._queue)
             self._expand(region)
-            self._report(bound)
-        return True
-
-    def _report(self, bound: float) -> None:
-        if self._progress is not None:
             best = float(self._list.scores[: self._list.filled].min(initial=math.inf))
-            self._progress(Progress(self._spent, len(self._queue), best, bound))
+            self._budget.report(len(self._queue), best, bound)
+        return True
 
     def _closed(self, bound: float) -> bool:
         # Within the rounding slack two scores are equal, so ties need not be searched (T19).
         return bound + self._problem.slack >= self._list.worst
 
-    def _count(self, nodes: int) -> None:
-        self._left -= nodes
-        self._spent += nodes
-
     def _expand(self, region: Region) -> None:
         problem = self._problem
-        self._count(1)
-        if region.to_choose == 0:
+        self._budget.spend(1)
+        if region.to_choose == 0 and not region.partial:
             support = np.array(region.inside, dtype=np.int64)
             self._list.offer(support, problem.score(region.inside))
             return
         reduced, weights, bound = self._bounded(region)
         if self._closed(bound):
+            return
+        if region.partial:
+            self._push(region.decide(), bound)
             return
         if region.to_choose == 1:
             self._singles(region, reduced)
@@ -130,7 +128,10 @@ class Tree:
         if region.free.size <= _MOST and self._search(region, reduced):
             return
         column = int(region.free[int(np.argmax(weights))])
-        for part in region.split(column):
+        self._push(region.split(column), bound)
+
+    def _push(self, parts: list[Region], bound: float) -> None:
+        for part in parts:
             heapq.heappush(self._queue, (bound, next(self._ticket), part))
 
     def _bounded(self, region: Region) -> tuple[Reduced, Floats, float]:
@@ -139,9 +140,11 @@ class Tree:
         found: tuple[Reduced, Floats, float] | None = None
         for mu in self._multipliers:
             reduced = reduce(self._problem, region.inside, mu)
-            pivots = reduced.pivots if t == 1 else self._curvature + reduced.penalty
-            weights = (reduced.correlations**2 / pivots)[region.free]
-            top = float(np.partition(weights, -t)[-t:].sum())
+            alone = t == 1 and not region.partial
+            pivots = reduced.pivots if alone else self._curvature + reduced.penalty
+            all_weights = reduced.correlations**2 / pivots
+            weights = all_weights[region.free]
+            top = _largest(weights, t) + _largest(all_weights[list(region.partial)], region.keep)
             bound = reduced.base - top - self._error(reduced)
             if found is None or bound > found[2]:
                 found = reduced, weights, bound
@@ -193,7 +196,7 @@ class Tree:
         eliminated = np.ascontiguousarray(reduced.eliminated[:, free])
         b = reduced.correlations[free]
         smallest = self._smallest(G, among, reduced, rows, eliminated)
-        allowance = int(min(_ALLOWANCE, max(self._left, 1)))
+        allowance = self._budget.allowance(_ALLOWANCE)
         filled, left = explore(
             inside,
             among,
@@ -206,7 +209,7 @@ class Tree:
             allowance,
         )
         self._list.filled = int(filled)
-        self._count(allowance - max(int(left), 0))
+        self._budget.spend(allowance - max(int(left), 0))
         return bool(left >= 0)
 
     def _smallest(
