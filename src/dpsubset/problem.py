@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.designs import Design, Features, Gram, as_design
+from dpsubset.designs import Design, Features, Gram, as_design, unmasked
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError
 from dpsubset.losses import Loss, as_loss
@@ -29,8 +29,9 @@ def positive(value: Any, name: str, *, zero: bool = False) -> float:
     The range leaves room for squares and products in float64.
     """
     good = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if good and (1e-50 <= value <= 1e50 or (zero and value == 0)):
-        return float(value)
+    number = float(value) if good else math.nan
+    if 1e-50 <= number <= 1e50 or (zero and number == 0):
+        return number
     kind = "zero or a number" if zero else "a number"
     raise InputError(f"{name} must be {kind} between 1e-50 and 1e50, not {value!r}")
 
@@ -41,7 +42,8 @@ class Problem:
     Parameters
     ----------
     X : array (n, p), scipy.sparse matrix, or Design
-        Entries are clipped to [-x_bound, x_bound]. No copy is made.
+        Entries are clipped to [-x_bound, x_bound]. No copy is made: leave X unchanged as long as
+        the problem is in use.
     y : array (n,)
         Clipped to [-y_bound, y_bound].
     size : int
@@ -197,10 +199,11 @@ class Problem:
 
 
 def _target(y: ArrayLike, bound: float) -> Floats:
+    plain = unmasked(y)
     try:
-        array = np.asarray(y)
-    except ValueError as error:
-        raise InputError("the target is ragged; give one number a row") from error
+        array = np.asarray(plain)
+    except ValueError:
+        raise InputError("the target is ragged; give one number a row") from None
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -216,8 +219,8 @@ def _target(y: ArrayLike, bound: float) -> Floats:
 def _indices(given: Iterable[int], p: int, name: str) -> tuple[int, ...]:
     try:
         items = list(given)
-    except TypeError as error:
-        raise InputError(f"{name} must be a list of column indices") from error
+    except TypeError:
+        raise InputError(f"{name} must be a list of column indices") from None
     whole = all(isinstance(j, numbers.Integral) and not isinstance(j, bool) for j in items)
     if not whole or len(set(items)) != len(items) or any(not 0 <= j < p for j in items):
         raise InputError(

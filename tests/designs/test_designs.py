@@ -74,7 +74,15 @@ def test_intercept_column() -> None:
     np.testing.assert_allclose(design.take([37, 2]), V[:, [37, 2]])
     np.testing.assert_allclose(design.full_gram(), V.T @ V, atol=1e-10)
     np.testing.assert_allclose(design.square_norms(), (V**2).sum(axis=0))
+    np.testing.assert_allclose(design.gram([37, 0]), V.T @ V[:, [37, 0]], atol=1e-10)
     assert design.n_columns == 38
+
+
+def test_masked_and_one_dimensional_tables_are_refused() -> None:
+    with pytest.raises(InputError, match="masked"):
+        as_design(np.ma.masked_array([[1.0, 2.0]], mask=[[True, False]]), bound=1.0)
+    with pytest.raises(InputError, match="two dimensions"):
+        as_design(sp.coo_array(np.ones(5)), bound=1.0)
 
 
 def test_no_copy_of_the_table() -> None:

@@ -48,7 +48,10 @@ def test_under_add_remove_nothing_public_depends_on_the_rows(kind) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL)
-@pytest.mark.parametrize("epsilon", [0, -1, math.inf, math.nan, "1", None, True, 1e60])
+@pytest.mark.parametrize(
+    "epsilon",
+    [0, 0.0, -1, math.inf, math.nan, "1", None, True, 1e60, np.float32(0), np.float32(np.inf)],
+)
 def test_bad_epsilon(kind, epsilon) -> None:
     with pytest.raises(InputError, match="epsilon"):
         kind(epsilon=epsilon)
@@ -68,7 +71,14 @@ def test_bad_options(kind) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"count": 1}, {"count": 2.5}, {"count": True}, {"trials": 0}, {"trials": 1.5}],
+    [
+        {"count": 1},
+        {"count": 2.5},
+        {"count": True},
+        {"trials": 0},
+        {"trials": 1.5},
+        {"trials": 10**400},
+    ],
 )
 def test_bad_top_r(options) -> None:
     with pytest.raises(InputError, match="whole number"):
@@ -102,6 +112,27 @@ def test_mistakes_states_its_condition() -> None:
     assert "second best support" in str(promise.condition)
     assert "twice the sensitivity" in str(promise)
     assert "twice" not in str(Mistakes(epsilon=1.0, neighbours="add-remove").guarantee(problem()))
+
+
+@pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
+def test_a_sampler_at_its_limits_releases_nothing(kind) -> None:
+    rng = np.random.default_rng(0)
+    X = 0.1 * rng.normal(size=(400, 60)) + rng.normal(size=(400, 1))
+    hard = Problem(X, X[:, :9].sum(axis=1), size=6, x_bound=2.0, y_bound=9.0, radius=3.0)
+    with pytest.raises(UnprovenError, match="count the budget as spent"):
+        kind(epsilon=500.0, limits=Limits(nodes=3)).release(hard)
+
+
+@pytest.mark.parametrize("options", [{"nodes": 0}, {"seconds": -1.0}, {"seconds": math.nan}])
+def test_bad_limits(options) -> None:
+    with pytest.raises(InputError, match="larger than zero"):
+        Limits(**options)
+
+
+@pytest.mark.parametrize("seed", [-1, "a", 1.5, True])
+def test_bad_seeds(seed) -> None:
+    with pytest.raises(InputError, match="random_state"):
+        Exponential(epsilon=1.0).draw(problem(), 1, random_state=seed)
 
 
 @pytest.mark.parametrize("kind", [TopR, Mistakes])

@@ -16,7 +16,7 @@ from dpsubset.designs.gram import Gram
 from dpsubset.designs.sparse import SparseDesign
 from dpsubset.errors import InputError
 
-__all__ = ["Design", "Features", "Gram", "as_design"]
+__all__ = ["Design", "Features", "Gram", "as_design", "unmasked"]
 
 
 def as_design(
@@ -54,6 +54,8 @@ def as_design(
     if sp.issparse(X):
         X = cast(Any, X)  # issparse narrows to a class without dtype and shape
         _check_kind(X.dtype)
+        if len(X.shape) != 2 or X.shape[1] == 0:
+            raise InputError("a sparse table must have two dimensions and at least one column")
         middle, scale = _affine(lower, upper, X.shape[1], bound)
         if middle.any():
             raise InputError(
@@ -68,6 +70,13 @@ def as_design(
     return DenseDesign(array, bound, middle, scale, partner)
 
 
+def unmasked(X: Any) -> Any:
+    """Return X, unless it is a masked array that hides entries: numpy would lay them open."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
+        raise InputError("the array is masked; fill masked entries in with fixed public values")
+    return X
+
+
 def _check_kind(dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "fiub":
         raise InputError(
@@ -78,11 +87,11 @@ def _check_kind(dtype: np.dtype[Any]) -> None:
 
 def _as_floats(X: Any) -> NDArray[np.floating]:
     try:
-        array = np.asarray(X)
-    except ValueError as error:
-        raise InputError("the table is ragged: every row needs the same number of columns") from (
-            error
-        )
+        array = np.asarray(unmasked(X))
+    except ValueError:
+        raise InputError(
+            "the table is ragged: every row needs the same number of columns"
+        ) from None
     if array.ndim != 2:
         raise InputError(
             f"the table must have two dimensions (rows and columns), not {array.ndim}; "
@@ -120,8 +129,8 @@ def _affine(
 def _limits(given: ArrayLike, p: int, name: str) -> Floats:
     try:
         array = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the {name} bounds must be numbers") from error
+    except (TypeError, ValueError):
+        raise InputError(f"the {name} bounds must be numbers") from None
     if array.ndim > 1 or (array.ndim == 1 and array.size != p):
         raise InputError(
             f"the {name} bounds have shape {array.shape}; give one number or one for each of the "

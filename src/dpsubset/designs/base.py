@@ -78,3 +78,11 @@ class _WithOnes(Design):
 
     def square_norms(self) -> Floats:
         return np.append(self._inner.square_norms(), self.n_rows * self.bound**2)
+
+    def full_gram(self) -> Floats:
+        p = self._inner.n_columns
+        out = np.empty((p + 1, p + 1))
+        out[:p, :p] = self._inner.full_gram()
+        out[p, :p] = out[:p, p] = self.bound * self._inner.correlate(np.ones(self.n_rows))
+        out[p, p] = self.n_rows * self.bound**2
+        return out

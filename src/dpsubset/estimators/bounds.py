@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.errors import InputError
@@ -47,10 +48,11 @@ def column_limits(
         raise InputError(f"the bounds of the columns are not a pair: {_HOW_X}")
     lower = _one_per_column(bounds[0], n_columns, "lower")
     upper = _one_per_column(bounds[1], n_columns, "upper")
-    wrong = np.flatnonzero(~(lower < upper))
+    wrong = np.flatnonzero(~(lower < upper) | _too_close(lower, upper))
     if wrong.size:
-        label = f"column {wrong[0]}" if names is None else f"column {names[wrong[0]]!r}"
-        raise _reversed(f"the bounds of {label}", lower[wrong[0]], upper[wrong[0]])
+        j = int(wrong[0])
+        label = f"column {j}" if names is None else f"column {names[j]!r}"
+        raise _unusable(f"the bounds of {label}", lower[j], upper[j])
     return lower, upper
 
 
@@ -76,8 +78,8 @@ def as_pair(given: Any, what: str) -> tuple[float, float]:
     if pair.shape != (2,):
         raise InputError(f"{what} must be a pair of numbers: a lower and an upper limit")
     lower, upper = float(pair[0]), float(pair[1])
-    if not lower < upper:
-        raise _reversed(what, lower, upper)
+    if not lower < upper or _too_close(pair[0], pair[1]):
+        raise _unusable(what, lower, upper)
     return lower, upper
 
 
@@ -89,8 +91,6 @@ def rescale_target(y: Floats, limits: tuple[float, float]) -> Floats:
     """
     lower, upper = limits
     middle, half = lower / 2 + upper / 2, upper / 2 - lower / 2
-    if not (np.isfinite(half) and half > 0):
-        raise InputError("the bounds of the target are too close together for float64")
     mapped = (np.clip(y, lower, upper) - middle) / half
     return np.clip(mapped, -1.0, 1.0)
 
@@ -100,8 +100,9 @@ def _limits_by_name(
 ) -> tuple[Floats, Floats]:
     if names is None:
         raise InputError(
-            "the bounds are a mapping of column names, but the table has no column names: give a "
-            "DataFrame, or bounds_X=(lower, upper)"
+            "the bounds are a mapping of column names, but the table has no column names that are "
+            "text: give a DataFrame with such names (X.columns = X.columns.astype(str) turns "
+            "numbers into names), or bounds_X=(lower, upper)"
         )
     known = set(names)
     unknown = [name for name in bounds if name not in known]
@@ -133,18 +134,28 @@ def _one_per_column(given: Any, n_columns: int, side: str) -> Floats:
 def _as_floats(given: Any, what: str) -> Floats:
     try:
         array = np.asarray(given)
-        # Text that looks like a number and truth values are mistakes here, not limits.
-        if array.dtype.kind not in "fiuO" or any(isinstance(v, (str, bool)) for v in array.flat):
-            raise InputError(f"{what} must be numbers")
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be numbers") from None
+    # Text that looks like a number and truth values are mistakes here, not limits.
+    if array.dtype.kind not in "fiuO" or any(isinstance(v, (str, bool)) for v in array.flat):
+        raise InputError(f"{what} must be numbers")
+    try:
         array = array.astype(np.float64)
-    except (TypeError, OverflowError, ValueError) as error:
-        raise InputError(f"{what} must be numbers within the range of float64") from error
+    except (TypeError, OverflowError, ValueError):
+        raise InputError(f"{what} must be numbers within the range of float64") from None
     if not np.isfinite(array).all():
         raise InputError(f"{what} must be finite numbers")
     return array
 
 
-def _reversed(what: str, lower: float, upper: float) -> InputError:
-    return InputError(
-        f"{what} are {lower:g} and {upper:g}; the lower limit must be below the upper one"
-    )
+def _too_close(lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+    """Say where the map onto [-1, 1] would be steeper than float64 can tell."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.asarray(~np.isfinite(1 / (upper / 2 - lower / 2)))
+
+
+def _unusable(what: str, lower: float, upper: float) -> InputError:
+    why = "they are too close together for float64"
+    if not lower < upper:
+        why = "the lower limit must be below the upper one"
+    return InputError(f"{what} are {lower:g} and {upper:g}; {why}")

@@ -48,6 +48,12 @@ def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
         _check_shape(X)
         _check_kind(np.dtype(getattr(X, "dtype", object)), "the table")
         return X, None
+    if np.ndim(_array(X, "the table")) == 0:
+        raise EntryError(
+            f"a table of type {type(X).__name__} is not supported: give a numpy array, a "
+            "scipy.sparse matrix, or a pandas or polars DataFrame. Reshape your data if it is a "
+            "single number"
+        )
     array = _as_array(X, "the table")
     _check_shape(array)
     if array.dtype.kind == "O":
@@ -92,19 +98,20 @@ def column_positions(
     """
     if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
         raise InputError(f"{what} must be a list of column names or indices")
-    positions = [_position(entry, names, n_columns, what) for entry in given]
+    places = None if names is None else {name: j for j, name in enumerate(names)}
+    positions = [_position(entry, places, n_columns, what) for entry in given]
     if len(set(positions)) < len(positions):
         raise InputError(f"{what} names a column twice: name each column once")
     return tuple(sorted(positions))
 
 
-def _position(entry: Any, names: Sequence[str] | None, n_columns: int, what: str) -> int:
+def _position(entry: Any, places: dict[str, int] | None, n_columns: int, what: str) -> int:
     if isinstance(entry, str):
-        if names is None:
+        if places is None:
             raise InputError(f"{what} names {entry!r}, but the table has no names: give indices")
-        if entry not in names:
+        if entry not in places:
             raise InputError(f"{what} names {entry!r}, which is not a column of the table")
-        return list(names).index(entry)
+        return places[entry]
     if isinstance(entry, (bool, np.bool_)) or not isinstance(entry, Integral):
         raise InputError(f"{what} must hold column names or integer indices")
     position = int(entry)

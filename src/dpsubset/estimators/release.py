@@ -22,7 +22,9 @@ from dpsubset.mechanisms import (
     Release,
     TopR,
 )
-from dpsubset.problem import Problem
+from dpsubset.privacy import Guarantee
+from dpsubset.problem import Problem, positive
+from dpsubset.search import Limits
 
 __all__ = [
     "MECHANISMS",
@@ -32,6 +34,7 @@ __all__ = [
     "make_mechanism",
     "make_problem",
     "release",
+    "shortfall",
 ]
 
 MECHANISMS: dict[str, type[Mechanism]] = {
@@ -51,7 +54,7 @@ class Choice:
     radius: float = 1.0
     ridge: float = 1.0
     include: tuple[int, ...] = ()
-    intercept: bool = False
+    intercept: bool = True
 
 
 def make_mechanism(
@@ -62,8 +65,10 @@ def make_mechanism(
     sensitivity: str = "tight",
     count: int | None = None,
     trials: float | None = None,
+    accounting: str | None = None,
+    max_seconds: float | None = None,
 ) -> Mechanism:
-    """Make the mechanism of that name; `count` and `trials` are top-r's own.
+    """Make the mechanism of that name; `count`, `trials` and `accounting` are top-r's own.
 
     >>> make_mechanism("exponential", 1.0, neighbours="add-remove").epsilon
     1.0
@@ -72,11 +77,16 @@ def make_mechanism(
         raise InputError(f"unknown mechanism {name!r}; allowed: {', '.join(MECHANISMS)}")
     if not isinstance(neighbours, str):
         raise InputError('neighbours must be "replace-one" or "add-remove"')
+    if epsilon == math.inf:
+        raise InputError("epsilon is infinite, which is no privacy at all; give a finite number")
     options: dict[str, Any] = {"neighbours": neighbours, "sensitivity": sensitivity}
-    if name == "top-r":
-        options |= {"count": count, "trials": math.inf if trials is None else trials}
-    elif count is not None or trials is not None:
-        raise InputError(f"count and trials belong to top-r; {name} has no such parameters")
+    if max_seconds is not None:
+        options["limits"] = Limits(seconds=positive(max_seconds, "max_seconds"))
+    own = {"count": count, "trials": trials, "accounting": accounting}
+    given = {key: value for key, value in own.items() if value is not None}
+    if given and name != "top-r":
+        raise InputError(f"{' and '.join(given)} belong to top-r; leave them out for {name}")
+    options |= given
     return MECHANISMS[name](epsilon, **options)
 
 
@@ -166,3 +176,19 @@ def release(
         released = mechanism.experiment(problem, random_state)
     kept = tuple(j for j in released.support if j < n_columns)
     return dataclasses.replace(released, support=kept)
+
+
+def shortfall(promise: Guarantee, epsilon: float) -> str | None:
+    """Say in what a promise is weaker than the epsilon asked for, if it is.
+
+    The text rests on the promise alone, so it is the same for all tables that count as neighbours.
+    """
+    found = []
+    if promise.epsilon > epsilon * (1 + 1e-6):
+        found.append(
+            f"is {promise.epsilon:.6g}-differentially private, which is weaker than the epsilon of "
+            f"{epsilon:.6g} asked for"
+        )
+    if promise.condition:
+        found.append(f"is private only if {promise.condition}")
+    return f"the {promise.mechanism} {' and '.join(found)}" if found else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -20,6 +22,7 @@ from dpsubset.estimators.release import (
     make_mechanism,
     make_problem,
     release,
+    shortfall,
 )
 from dpsubset.mechanisms import Mechanism
 
@@ -40,7 +43,7 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_features_to_select : int, default=5
-        Number of columns to select, those of `always_include` counted.
+        Number of columns to select, those of `always_include` counted, the intercept not.
     epsilon : float, default=1.0
         The privacy budget.
     bounds_X : pair (lower, upper) or mapping {name: (lower, upper)}
@@ -52,7 +55,8 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         The loss whose best subset is wanted.
     mechanism : str or mechanism, default="permute-and-flip"
         "permute-and-flip", "exponential", "top-r" or "mistakes"; or a mechanism object, which
-        brings its own epsilon and neighbours.
+        brings its own epsilon, neighbours and limits. Where its promise is weaker than its
+        epsilon (finite trials, a condition on the data), `fit` warns.
     neighbours : {"replace-one", "add-remove"}, default="replace-one"
         Which tables count as neighbours. Under "add-remove" the number of rows is private.
     radius : float, default=1.0
@@ -61,8 +65,16 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         Weight of the coefficients' squared norm.
     always_include : sequence of names or indices, default=()
         Columns that are part of every selection.
-    fit_intercept : bool, default=False
-        Add a constant column that is always included; it counts as one more coefficient.
+    fit_intercept : bool, default=True
+        Add a constant column that is always included. Public bounds are rarely centred at the
+        mean of the data; without a constant, a column that merely sits away from the middle of
+        its bounds serves as one, and is selected in place of a column that explains the target.
+        The price is one more coefficient: under `radius`, in `ridge` and in the sensitivity, which
+        grows from (1 + radius sqrt(s))^2 to (1 + radius sqrt(s + 1))^2.
+    max_seconds : float, default=None
+        After this time of work on the release, refuse with `UnprovenError`: nothing is released,
+        and the budget counts as spent. Whether the limit is reached depends on the data, which is
+        outside the guarantee. A mechanism object has limits of its own.
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system: a real release. Anything else is for experiments
         only; the guarantee then says that it does not protect against who knows the seed.
@@ -108,7 +120,8 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         radius: float = 1.0,
         ridge: float = 1.0,
         always_include: Any = (),
-        fit_intercept: bool = False,
+        fit_intercept: bool = True,
+        max_seconds: float | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
@@ -122,6 +135,7 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.ridge = ridge
         self.always_include = always_include
         self.fit_intercept = fit_intercept
+        self.max_seconds = max_seconds
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> SubsetSelector:
@@ -160,6 +174,9 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         problem = make_problem(
             table, target, limits_X, limits_y, choice, neighbours=mechanism.neighbours
         )
+        weaker = shortfall(mechanism.guarantee(problem), mechanism.epsilon)
+        if weaker is not None:
+            warnings.warn(weaker, UserWarning, stacklevel=2)  # before the budget is spent
         released = release(mechanism, problem, n_columns, seed)
         self.support_ = np.zeros(n_columns, dtype=bool)
         self.support_[list(released.support)] = True
@@ -176,17 +193,26 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             A table with the columns that `fit` saw.
         """
         check_is_fitted(self)
-        if getattr(X, "ndim", 2) != 2:
-            # scikit-learn's own message would print the values.
-            raise InputError("the table to transform must have two dimensions. Reshape your data")
-        return super().transform(X)
+        table, _ = as_matrix(X)  # refuses what scikit-learn would refuse with entries in its message
+        if table.shape[0] > 0:
+            return super().transform(X)
+        # scikit-learn refuses an empty table; where the number of rows is private, it is one of many.
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return (table.tocsr() if issparse(table) else table)[:, self.support_]
 
     def _mechanism(self) -> Mechanism:
         given = self.mechanism
         if isinstance(given, str):
-            return make_mechanism(given, self.epsilon, neighbours=self.neighbours)
+            return make_mechanism(
+                given, self.epsilon, neighbours=self.neighbours, max_seconds=self.max_seconds
+            )
         if not isinstance(given, Mechanism):
             raise InputError("the mechanism must be a name or a mechanism object of dpsubset")
+        if self.max_seconds is not None:
+            raise InputError(
+                "max_seconds is for mechanisms by name; give a mechanism object its own "
+                "limits=search.Limits(seconds=...)"
+            )
         for name, default in (("epsilon", _DEFAULT_EPSILON), ("neighbours", _DEFAULT_NEIGHBOURS)):
             if getattr(self, name) not in (default, getattr(given, name)):
                 raise InputError(

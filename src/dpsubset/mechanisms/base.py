@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.cuts.region import root
 from dpsubset.errors import InputError
+from dpsubset.limits import Limits
 from dpsubset.privacy import Guarantee, Randomness, as_randomness, check_neighbours, exponent
 from dpsubset.problem import Problem, positive
 from dpsubset.sampling.pieces import Support, list_region
@@ -48,18 +49,27 @@ class Mechanism(ABC):
         Which tables the promise compares. Under add-remove the number of rows is private too.
     sensitivity : "tight" or "paper"
         The bound on how far one row moves a score (T2).
+    limits : Limits, optional
+        Limits on the work; at a limit nothing is released (UnprovenError). Whether one is reached
+        depends on the data, so a limit is outside every guarantee (T18).
     """
 
     name: str
 
     def __init__(
-        self, epsilon: float, *, neighbours: str = "replace-one", sensitivity: str = "tight"
+        self,
+        epsilon: float,
+        *,
+        neighbours: str = "replace-one",
+        sensitivity: str = "tight",
+        limits: Limits | None = None,
     ) -> None:
         self.epsilon = positive(epsilon, "epsilon")
         self.neighbours = check_neighbours(neighbours)
         if sensitivity not in ("tight", "paper"):
             raise InputError(f"unknown sensitivity rule {sensitivity!r}; allowed: tight, paper")
         self.sensitivity = sensitivity
+        self.limits = limits
 
     def __repr__(self) -> str:
         options = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())

@@ -28,7 +28,7 @@ class Exponential(Mechanism):
     name = "exponential mechanism"
 
     def _sampler(self, problem: Problem) -> Sampler:
-        partition = Partition(problem, self.kappa(problem))
+        partition = Partition(problem, self.kappa(problem), self.limits)
         return lambda randomness: draw_proportional(partition, randomness)
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:

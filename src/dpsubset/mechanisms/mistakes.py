@@ -11,13 +11,13 @@ from scipy.special import logsumexp
 from dpsubset import search
 from dpsubset.arrays import Floats
 from dpsubset.errors import UnprovenError
+from dpsubset.limits import REFUSED
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.ranks import unrank
-from dpsubset.mechanisms.top_r import REFUSED, pick
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support
-from dpsubset.search import Limits
+from dpsubset.sampling.race import draw_index
 
 __all__ = ["Mistakes"]
 
@@ -36,17 +36,6 @@ class Mistakes(Mechanism):
     """
 
     name = "mistakes mechanism"
-
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        neighbours: str = "replace-one",
-        sensitivity: str = "tight",
-        limits: Limits | None = None,
-    ) -> None:
-        super().__init__(epsilon, neighbours=neighbours, sensitivity=sensitivity)
-        self.limits = limits
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise and its condition on the data."""
@@ -73,7 +62,7 @@ class Mistakes(Mechanism):
         )
 
         def draw(randomness: Randomness) -> Support:
-            k = pick(logs, randomness)
+            k = draw_index(logs, randomness)
             kept = unrank(randomness.below(math.comb(t, k)), t - k, t)
             new = unrank(randomness.below(math.comb(others, k)), k, others)
             return np.sort(np.concatenate([included, inside[list(kept)], outside[list(new)]]))

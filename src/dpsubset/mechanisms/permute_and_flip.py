@@ -28,7 +28,7 @@ class PermuteAndFlip(Mechanism):
     name = "permute-and-flip mechanism"
 
     def _sampler(self, problem: Problem) -> Sampler:
-        partition = Partition(problem, self.kappa(problem))
+        partition = Partition(problem, self.kappa(problem), self.limits)
         return lambda randomness: draw_race(partition, randomness)
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:

@@ -13,29 +13,17 @@ from scipy.special import logsumexp
 from dpsubset import search
 from dpsubset.arrays import Floats
 from dpsubset.errors import InputError, UnprovenError
+from dpsubset.limits import REFUSED, Limits
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.ranks import rank, skip, unrank
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support
-from dpsubset.search import Limits
+from dpsubset.sampling.race import draw_index
 
-__all__ = ["REFUSED", "TopR", "pick"]
+__all__ = ["TopR"]
 
 _MOST = 10_000_000  # supports on a list
-
-REFUSED = (
-    "the search ended at its limits before its answer was proven, so nothing is released; whether "
-    "a limit is reached depends on the data, so count the budget as spent. Raise the limits, or "
-    "use permute-and-flip, which needs no search"
-)
-
-
-def pick(logs: Floats, randomness: Randomness) -> int:
-    """Draw an index in proportion to exp(logs)."""
-    cumulated = np.cumsum(np.exp(logs - logs.max()))
-    at = randomness.uniforms(1)[0] * cumulated[-1]
-    return min(int(np.searchsorted(cumulated, at, side="right")), logs.size - 1)
 
 
 def _log_share(count: int, total: int) -> float:
@@ -49,7 +37,7 @@ class TopR(Mechanism):
 
     Parameters
     ----------
-    epsilon, neighbours, sensitivity
+    epsilon, neighbours, sensitivity, limits
         As for every mechanism.
     count : int, optional
         The paper's R, from 2 to the number of supports; by default 2 + (p - s) s, at most all.
@@ -59,8 +47,6 @@ class TopR(Mechanism):
     accounting : "paper" or "sharp"
         How a finite T is paid for: the paper's epsilon', which needs the number of rows and so
         exists under replace-one only, or the sharper bound of T5, valid for both relations.
-    limits : search.Limits, optional
-        Limits of the search; at a limit nothing is released (UnprovenError).
 
     >>> TopR(epsilon=1.0, count=10).count
     10
@@ -79,13 +65,15 @@ class TopR(Mechanism):
         sensitivity: str = "tight",
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(epsilon, neighbours=neighbours, sensitivity=sensitivity)
+        super().__init__(epsilon, neighbours=neighbours, sensitivity=sensitivity, limits=limits)
         whole = isinstance(count, numbers.Integral) and not isinstance(count, bool)
         if count is not None and not (whole and count >= 2):
             raise InputError(f"count must be a whole number of at least 2, not {count!r}")
         finite = isinstance(trials, numbers.Integral) and not isinstance(trials, bool)
-        if trials != math.inf and not (finite and trials >= 1):
-            raise InputError(f"trials must be a whole number of at least 1, or inf, not {trials!r}")
+        if trials != math.inf and not (finite and 1 <= trials <= 10**15):
+            raise InputError(
+                f"trials must be inf or a whole number between 1 and 10**15, not {trials!r}"
+            )
         if accounting not in ("paper", "sharp"):
             raise InputError(f"unknown accounting {accounting!r}; allowed: paper, sharp")
         if trials != math.inf and accounting == "paper" and neighbours == "add-remove":
@@ -96,7 +84,6 @@ class TopR(Mechanism):
         self.count = None if count is None else int(count)
         self.trials = trials
         self.accounting = accounting
-        self.limits = limits
 
     def _resolved_count(self, problem: Problem) -> int:
         t = problem.to_choose
@@ -142,7 +129,7 @@ class TopR(Mechanism):
         stuck = -self.trials * _log_share(len(found), problem.n_supports) if tail else math.inf
 
         def draw(randomness: Randomness) -> Support:
-            index = pick(logs, randomness)
+            index = draw_index(logs, randomness)
             if index < len(supports):
                 return supports[index]
             # All trials fall on listed supports with probability q^T; then the last one counts.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import numbers
 import os
 import secrets
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpsubset.errors import InputError
 
 __all__ = ["Randomness", "as_randomness"]
 
@@ -91,4 +94,10 @@ def as_randomness(random_state: int | np.random.Generator | None) -> Randomness:
     """Return the operating system's randomness for None, else a seeded one."""
     if random_state is None:
         return Randomness(_System(), seeded=False)
+    whole = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
+    if not isinstance(random_state, np.random.Generator) and not (whole and random_state >= 0):
+        raise InputError(
+            f"random_state must be None, a whole number of at least 0 or a numpy Generator, not "
+            f"{random_state!r}"
+        )
     return Randomness(_Seeded(random_state), seeded=True)

@@ -12,6 +12,8 @@ from dpsubset.cuts.cut import Cut, CutMaker
 from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import start
 from dpsubset.cuts.symmetric import inclusion
+from dpsubset.errors import UnprovenError
+from dpsubset.limits import REFUSED, Budget, Limits
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import (
     Envelope,
@@ -25,15 +27,17 @@ __all__ = ["Partition"]
 
 _PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
 _LIST_UP_TO = 20_000  # supports of a part that are listed rather than bounded
+_MEMORY = 4 << 30  # bytes that the pieces may take, roughly; beyond it the sampler gives up (T18)
 _QUICK_GRAM = 1e9  # multiplications up to which the full Gram matrix is formed at once
 
 
 class Partition:
     """Pieces that cover every support once; refining changes the speed of draws, not their law."""
 
-    def __init__(self, problem: Problem, kappa: float) -> None:
+    def __init__(self, problem: Problem, kappa: float, limits: Limits | None = None) -> None:
         self.problem = problem
         self.kappa = kappa
+        self._budget = Budget(limits)
         self.pieces: list[Piece] = []
         self._stats = np.empty((2, 16))  # log mass and peak of every piece
         self.singles: list[Support] = []
@@ -98,6 +102,8 @@ class Partition:
 
     def rejected(self, index: int, excess: float) -> None:
         """Take note of a rejection; refine the piece once it has cost more than refining would."""
+        if self._budget.over:
+            raise UnprovenError(REFUSED)
         piece = self.pieces[index]
         if not isinstance(piece, Envelope):
             return
@@ -122,6 +128,10 @@ class Partition:
 
         From a list, the supports of log weight above `level` are set free.
         """
+        self._budget.spend(1)
+        held = 32 * len(self.pieces) * self.problem.n_columns
+        if self._budget.over or held > _MEMORY:
+            raise UnprovenError(REFUSED)
         piece = self.pieces[index]
         if isinstance(piece, Listed):
             supports, log_weights, rest = piece.take_out(level)

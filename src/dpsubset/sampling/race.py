@@ -10,7 +10,7 @@ from dpsubset.arrays import Floats
 from dpsubset.sampling.partition import Partition
 from dpsubset.sampling.pieces import Envelope, RandomSource, Support
 
-__all__ = ["draw_proportional", "draw_race"]
+__all__ = ["draw_index", "draw_proportional", "draw_race"]
 
 _LOG2 = math.log(2.0)
 
@@ -18,7 +18,7 @@ _LOG2 = math.log(2.0)
 def draw_proportional(partition: Partition, source: RandomSource) -> Support:
     """Draw a support with probability proportional to exp(-kappa R(S)) (T14)."""
     while True:
-        index = _pick(np.concatenate([partition.masses, partition.single_weights]), source)
+        index = draw_index(np.concatenate([partition.masses, partition.single_weights]), source)
         if index >= len(partition.pieces):
             return partition.singles[index - len(partition.pieces)]
         piece = partition.pieces[index]
@@ -31,7 +31,7 @@ def draw_proportional(partition: Partition, source: RandomSource) -> Support:
         partition.rejected(index, high)
 
 
-def _pick(logs: Floats, source: RandomSource) -> int:
+def draw_index(logs: Floats, source: RandomSource) -> int:
     """Draw an index in proportion to exp(logs)."""
     cumulated = np.cumsum(np.exp(logs - logs.max()))
     at = source.uniforms(1)[0] * cumulated[-1]
@@ -67,7 +67,7 @@ def draw_race(partition: Partition, source: RandomSource) -> Support:
             partition.refine(int(np.argmax(partition.peaks)), level=-now - 2 * _LOG2)
             continue
         now = arrival
-        index = _pick(partition.masses, source)
+        index = draw_index(partition.masses, source)
         support = _ring(partition, index, now, source)
         if support is not None:
             return support

@@ -12,8 +12,9 @@ from dpsubset.cuts.reduced import extension_scores, multiplier, reduce
 from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import complete, start, steady
 from dpsubset.errors import InputError
+from dpsubset.limits import Budget, Limits, Progress, ProgressCallback
 from dpsubset.problem import Problem
-from dpsubset.search.found import Budget, Found, Limits, Progress, ProgressCallback
+from dpsubset.search.found import Found
 from dpsubset.search.tree import Shortlist, Tree
 
 __all__ = ["Found", "Limits", "Progress", "best", "best_by_mistakes", "top"]

@@ -1,8 +1,9 @@
 """The compiled part of the branch and bound for squared loss: a region searched to its leaves.
 
 Bundles that the functions pass on: `heap`, the list (see `heap.py`); `data` = (G, X'y, y'y, ridge,
-radius, names, keys), what a support's exact score needs; `rule` = (smallest, margin), a bound on
-the eigenvalues of reduced matrices and the rounding margin of a comparison.
+radius, names, keys), what a support's exact score needs; `rule` = (smallest, margin, slack), a
+bound on the eigenvalues of reduced matrices, the rounding margin of a comparison, and the score
+below which nothing can be told apart from zero. Nodes are counted in units of some 4000 operations.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes):  # t
     Every level keeps its own reduced matrix in `pool`, sorted by weight, and the position of its
     next branch.
     """
-    smallest, margin = rule
+    smallest, margin, slack = rule
     m, first = b.size, columns.size - t
     pool = np.empty(max(t - 1, 1) * m * m)
     bs, us = np.empty((t + 1, m)), np.empty((t + 1, m))
@@ -181,8 +182,8 @@ def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes):  # t
         Hl = pool[starts[level] : starts[level] + c * c].reshape(c, c)
         bl, ul, nl = bs[level, :c], us[level, :c], names[level, :c]
         if fresh:
-            nodes -= 1
-            if nodes < 0:
+            nodes -= 1 + c * c // 4096
+            if nodes < 0 or worst(heap[0], filled) <= slack:
                 return filled, nodes
             if rem == 2:
                 filled = _pairs(Hl, bl, nl, bases[level], margin, data, columns, heap, filled)
@@ -233,7 +234,7 @@ def explore(inside, free, reduced, rule, data, size, heap, filled, nodes):  # ty
     """
     G = data[0]
     rows, eliminated, b, penalty, base = reduced
-    smallest, margin = rule
+    smallest, margin, slack = rule
     k, m = inside.size, free.size
     t = size - k
     columns = np.empty(size, np.int64)
@@ -242,8 +243,10 @@ def explore(inside, free, reduced, rule, data, size, heap, filled, nodes):  # ty
     row, target, kept = np.empty(m), np.empty(m), np.empty(m, np.int64)
     for j in range(m - t + 1):
         need = base - worst(heap[0], filled) + margin
+        if not u[j : j + t].sum() > need or worst(heap[0], filled) <= slack:
+            break
         nodes -= 1
-        if not u[j : j + t].sum() > need or nodes < 0:
+        if nodes < 0:
             break
         stop = _last(u, j, t, need)
         source = G[free[j]]
@@ -258,6 +261,7 @@ def explore(inside, free, reduced, rule, data, size, heap, filled, nodes):  # ty
         c = _keep(row, b, j, stop, t - 1, smallest, need - gained, kept, target)
         if c < t - 1:
             continue
+        nodes -= c * c // 4096
         ids = free[kept[:c]]
         H = np.empty((c if t > 2 else 1, c))
         for a in range(c):

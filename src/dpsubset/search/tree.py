@@ -16,8 +16,9 @@ from dpsubset.cuts.curvature import curvature, smallest_eigenvalue
 from dpsubset.cuts.reduced import Reduced, extension_scores, reduce
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.start import steady
+from dpsubset.limits import Budget
 from dpsubset.problem import Problem
-from dpsubset.search.found import Budget, Found
+from dpsubset.search.found import Found
 from dpsubset.search.heap import push
 from dpsubset.search.kernel import explore
 
@@ -25,7 +26,7 @@ __all__ = ["Shortlist", "Tree"]
 
 _MOST = 1200  # candidates handed to the compiled search at once
 _SMALL = 300  # candidates up to which the reduced matrix's own eigenvalues are worth their time
-_ALLOWANCE = 200_000  # its nodes before the region is split instead
+_ALLOWANCE = 1_000_000  # its nodes before the region is split instead
 
 
 class Shortlist:
@@ -103,8 +104,9 @@ class Tree:
         return True
 
     def _closed(self, bound: float) -> bool:
-        # Within the rounding slack two scores are equal, so ties need not be searched (T19).
-        return bound + self._problem.slack >= self._list.worst
+        # No score is below 0, and within the rounding slack two scores are equal: ties need not
+        # be searched (T19).
+        return max(bound, 0.0) + self._problem.slack >= self._list.worst
 
     def _expand(self, region: Region) -> None:
         problem = self._problem
@@ -156,7 +158,7 @@ class Tree:
         scale = float(self._problem.gram.diagonal.max(initial=0.0)) + reduced.penalty
         condition = scale / (reduced.penalty + self._curvature)
         size = self._problem.size
-        return self._problem.slack + 1e-15 * size * size * condition * self._problem.energy
+        return self._problem.slack / 2 + 1e-15 * size * size * condition * self._problem.energy
 
     def _singles(self, region: Region, reduced: Reduced) -> None:
         """Score every support of a region with one column to choose (T11: no slack at all)."""
@@ -201,7 +203,7 @@ class Tree:
             inside,
             among,
             (rows, eliminated, b, reduced.penalty, reduced.base),
-            (smallest, problem.slack - self._error(reduced)),
+            (smallest, problem.slack - self._error(reduced), problem.slack),
             (*moments, names.astype(np.int64), self._list.column_keys[names]),
             region.size,
             self._list.heap,

@@ -1,0 +1,81 @@
+"""How much a search or a sampler may spend, and what a stop at a limit means (T18)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dpsubset.errors import InputError
+
+__all__ = ["REFUSED", "Budget", "Limits", "Progress", "ProgressCallback"]
+
+REFUSED = (
+    "the work ended at a limit before its answer was certain, so nothing is released; whether a "
+    "limit is reached depends on the data, so count the budget as spent. Raise the limits, or make "
+    "the problem easier: a larger ridge, fewer columns, a smaller size or epsilon"
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on nodes and seconds; None is no limit.
+
+    A search that reaches one says proven=False; a mechanism releases nothing.
+
+    >>> Limits(seconds=10.0)
+    Limits(nodes=None, seconds=10.0)
+    """
+
+    nodes: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("nodes", self.nodes), ("seconds", self.seconds)):
+            if value is not None and not value > 0:
+                raise InputError(f"the limit on {name} must be larger than zero, not {value!r}")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A report from a running search: for the owner's eyes only, it depends on the data."""
+
+    nodes: int
+    open: int
+    best: float
+    bound: float
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+class Budget:
+    """What is left of the limits, shared by all parts of a job; also where progress goes."""
+
+    def __init__(self, limits: Limits | None, progress: ProgressCallback | None = None) -> None:
+        limits = limits or Limits()
+        self._left = math.inf if limits.nodes is None else limits.nodes
+        self._timed = limits.seconds is not None
+        self._deadline = time.monotonic() + (limits.seconds or 0.0)
+        self._progress = progress
+        self._spent = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether a limit is reached."""
+        return self._left <= 0 or (self._timed and time.monotonic() > self._deadline)
+
+    def spend(self, nodes: int) -> None:
+        """Count nodes."""
+        self._left -= nodes
+        self._spent += nodes
+
+    def allowance(self, most: int) -> int:
+        """Return how many nodes may be searched before limits are looked at again."""
+        return int(max(1, min(most // 10 if self._timed else most, self._left)))
+
+    def report(self, waiting: int, best: float, bound: float) -> None:
+        """Tell the callback, if there is one."""
+        if self._progress is not None:
+            self._progress(Progress(self._spent, waiting, best, bound))
