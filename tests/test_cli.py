@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from dpsubset import Exponential, PermuteAndFlip
+from dpsubset import Exponential, PermuteAndFlip, __version__
 from dpsubset.cli import app
 from dpsubset.cli.show import printable
 from dpsubset.cli.writing import waiting, writing
@@ -29,6 +31,7 @@ from dpsubset.errors import InputError, UnprovenError
 ROWS = 317  # a number of rows that nothing else equals
 NAMES = [f"x{j}" for j in range(6)]
 BOUNDS = '[default]\nbounds = [0, 10]\n[columns]\n"y" = [-10, 10]\n'
+FILLED = ["--bounds", "b.toml", "--target", "y", "--size", "2", "--epsilon", "300"]
 FOUR = ["permute-and-flip", "exponential", "top-r", "mistakes"]
 
 
@@ -88,7 +91,7 @@ def test_every_mechanism_by_name(folder: Path, mechanism: str) -> None:
     assert document["target"] == "y"
     assert document["guarantee"]["epsilon"] == 300.0
     assert document["guarantee"]["neighbours"] == "replace-one"
-    assert result.stderr == ""
+    assert ("warning" in result.stderr) == (mechanism == "mistakes")
 
 
 def test_json_holds_public_things_only(folder: Path) -> None:
@@ -99,6 +102,66 @@ def test_json_holds_public_things_only(folder: Path) -> None:
         assert str(ROWS) not in result.stdout
     timed = json.loads(select(folder, "--json", "--timings").stdout)
     assert timed["seconds"] > 0
+
+
+def test_the_settings_are_enough_to_audit_and_repeat_a_release(folder: Path) -> None:
+    def settings_of(*more: Any) -> Any:
+        return json.loads(select(folder, "--json", *more).stdout)["settings"]
+
+    expected = {
+        "dpsubset": __version__,
+        "size": 2,
+        "epsilon": 300.0,
+        "loss": "squared",
+        "ridge": 1.0,
+        "radius": 1.0,
+        "intercept": True,
+        "sensitivity_rule": "tight",
+        "n_candidates": 6,
+        "features": None,
+        "always_include": [],
+        "bounds_sha256": hashlib.sha256(BOUNDS.encode()).hexdigest(),
+    }
+    assert settings_of() == expected
+    assert settings_of("--sensitivity", "paper", "--no-intercept", "--features", "x4,x1,x0") == {
+        **expected,
+        "sensitivity_rule": "paper",
+        "intercept": False,
+        "features": ["x4", "x1", "x0"],
+        "n_candidates": 3,
+    }
+    top_r = {"count": 3, "trials": 2, "accounting": "sharp"}
+    given = ["--count", 3, "--trials", 2, "--accounting", "sharp"]
+    assert settings_of("--mechanism", "top-r", *given) == {**expected, "top_r": top_r}
+    limited = settings_of("--mechanism", "all", "--seed", 4, "--max-seconds", 60)
+    default = {"count": None, "trials": None, "accounting": "paper"}
+    assert limited == {**expected, "top_r": default, "seed": 4, "max_seconds": 60.0}
+
+
+def test_letters_in_the_file_and_numbers_of_letters_on_the_terminal(folder: Path) -> None:
+    pl.DataFrame(np.ones((5, 3)), schema=["größe", "年齢", "y"]).write_csv(folder / "t.csv")
+    result = select(folder, "--json", "--output", folder / "r.json")
+    assert result.stdout.isascii()
+    assert "年齢" in (folder / "r.json").read_text(encoding="utf-8")
+    assert json.loads((folder / "r.json").read_text(encoding="utf-8")) == json.loads(result.stdout)
+
+
+def test_a_promise_weaker_than_asked_is_a_line_of_its_own(folder: Path) -> None:
+    finite = ["--mechanism", "top-r", "--count", 3, "--trials", 2]
+    for more, expected in [
+        (["--mechanism", "mistakes"], "private only if"),
+        (finite, "weaker than the epsilon of 300.0 asked for"),
+        (["--seed", 1], "seeded"),
+    ]:
+        for shown in ([], ["--quiet"], ["--json"]):
+            result = select(folder, *more, *shown)
+            assert result.exit_code == 0, result.output
+            assert result.stderr.startswith("warning: ")
+            assert result.stderr.count("\n") == 1
+            assert expected in result.stderr
+            assert "warning" not in result.stdout
+    assert select(folder, "--mechanism", "all", "--seed", 1).stderr.count("warning: ") == 2
+    assert select(folder, "--mechanism", "top-r", "--quiet").stderr == ""
 
 
 def test_all_mechanisms_side_by_side(folder: Path) -> None:
@@ -161,12 +224,13 @@ def test_a_seed_repeats_the_draw_and_the_guarantee_says_so(folder: Path) -> None
 def test_features_always_include_and_intercept(folder: Path) -> None:
     result = select(folder, "--features", "x0, x4,x5", "--always-include", "x5", "--json")
     assert json.loads(result.stdout)["columns"] == ["x4", "x5"]
-    result = select(
-        folder, "--always-include", "x5", "--always-include", "x0", "--intercept", "--json"
-    )
+    result = select(folder, "--always-include", "x5", "--always-include", "x0", "--json")
     document = json.loads(result.stdout)
     assert document["columns"] == ["x0", "x5"]
-    assert document["settings"]["intercept"] is True
+    # One more column in the sensitivity: (1 + sqrt(3))^2, not (1 + sqrt(2))^2.
+    assert document["guarantee"]["sensitivity"] == pytest.approx((1 + 3**0.5) ** 2)
+    plain = json.loads(select(folder, "--no-intercept", "--json").stdout)
+    assert plain["guarantee"]["sensitivity"] == pytest.approx((1 + 2**0.5) ** 2)
 
 
 def test_parameters_reach_the_mechanism(folder: Path) -> None:
@@ -180,6 +244,9 @@ def test_parameters_reach_the_mechanism(folder: Path) -> None:
     finite = guarantee("--mechanism", "top-r", "--count", 3, "--trials", 2)
     assert finite["epsilon"] > 300.0
     assert guarantee("--mechanism", "top-r", "--count", 3)["epsilon"] == 300.0
+    given = ["--mechanism", "top-r", "--count", 3, "--trials", 2, "--accounting", "sharp"]
+    assert 300.0 < guarantee(*given)["epsilon"] < finite["epsilon"]
+    assert guarantee(*given, "--neighbours", "add-remove")["epsilon"] < finite["epsilon"]
 
 
 def test_an_empty_table_under_both_relations(folder: Path) -> None:
@@ -208,7 +275,7 @@ BAD_OPTIONS = [
     (["--size", 7], "between 1 and 6"),
     (["--epsilon", 0], "epsilon"),
     (["--epsilon", "-1"], "epsilon"),
-    (["--epsilon", "inf"], "epsilon"),
+    (["--epsilon", "inf"], "no privacy at all"),
     (["--epsilon", "nan"], "epsilon"),
     (["--target", "z"], "'z' is not a column"),
     (["--features", "x0,y"], "cannot explain itself"),
@@ -221,7 +288,8 @@ BAD_OPTIONS = [
     (["--always-include", "x0", "--features", "x1,x2"], "not among the features"),
     (["--always-include", "x0", "--always-include", "x0"], "twice"),
     (["--always-include", "x0", "--always-include", "x1", "--always-include", "x2"], "between 3"),
-    (["--mechanism", "laplace"], "allowed: permute-and-flip"),
+    (["--target", " y"], "There is 'y'"),
+    (["--mechanism", "laplace"], "allowed: permute-and-flip, exponential, top-r, mistakes, all"),
     (["--neighbours", "nobody"], "allowed: replace-one, add-remove"),
     (["--sensitivity", "loose"], "sensitivity"),
     (["--loss", "cubic"], "cubic"),
@@ -230,11 +298,16 @@ BAD_OPTIONS = [
     (["--ridge", "-1"], "ridge"),
     (["--ridge", "inf"], "ridge"),
     (["--count", 5], "belong to top-r"),
-    (["--trials", 5], "belong to top-r"),
+    (["--trials", 5, "--neighbours", "add-remove"], "belong to top-r"),
+    (["--accounting", "paper"], "belong to top-r"),
+    (["--mechanism", "top-r", "--accounting", "none"], "allowed: paper, sharp"),
+    (["--max-seconds", 0], "max_seconds"),
+    (["--max-seconds", "nan"], "max_seconds"),
     (["--mechanism", "top-r", "--count", 0], "count"),
     (["--mechanism", "top-r", "--count", 100], "count"),
     (["--mechanism", "top-r", "--trials", 0], "trials"),
-    (["--mechanism", "top-r", "--trials", 5, "--neighbours", "add-remove"], "add-remove"),
+    (["--mechanism", "top-r", "--trials", 5, "--neighbours", "add-remove"], "--accounting sharp"),
+    (["--mechanism", "all", "--trials", 5, "--neighbours", "add-remove"], "Leave --trials out"),
     (["--seed", "-1"], "--seed"),
     (["--bounds", "none.toml"], "no such file"),
     (["--output", "no/such/release.json"], "no such folder"),
@@ -319,6 +392,33 @@ def test_a_refused_release_ends_with_1(folder: Path, monkeypatch: pytest.MonkeyP
     assert sum(p.name.startswith(".") for p in folder.iterdir()) == 0
 
 
+@pytest.mark.parametrize("mechanism", FOUR)
+def test_out_of_time_is_refused(folder: Path, mechanism: str) -> None:
+    rng = np.random.default_rng(1)
+    names = [*(f"x{j}" for j in range(25)), "y"]
+    pl.DataFrame(rng.uniform(0, 10, (40, 26)), schema=names).write_csv(folder / "t.csv")
+    path = folder / "r.json"
+    given = ["--mechanism", mechanism, "--size", 8, "--max-seconds", 1e-9, "--output", path]
+    result = select(folder, *given, epsilon=1e4)
+    assert result.exit_code == 1, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("refused: ")
+    assert "count the budget as spent" in result.stderr
+    assert not path.exists()
+
+
+def test_an_interrupt_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpsubset.cli.selection.release", interrupt)
+    result = select(folder, "--output", folder / "r.json")
+    assert result.exit_code == 130
+    assert result.stdout == ""
+    assert result.stderr == ("interrupted: count the budget as spent if a release was under way\n")
+    assert sorted(p.name for p in folder.iterdir()) == ["b.toml", "t.csv", "t.parquet"]
+
+
 def test_a_fault_of_the_program_is_not_hidden(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,6 +429,7 @@ def test_a_fault_of_the_program_is_not_hidden(
     assert isinstance(select(folder).exception, ZeroDivisionError)
     monkeypatch.setattr(Exponential, "release", lambda *a: (_ for _ in ()).throw(MemoryError))
     mistake(select(folder, "--mechanism", "exponential"), "memory")
+    mistake(select(folder, "--mechanism", "exponential"), "count the budget as spent")
 
 
 def test_bad_tables_are_one_line(folder: Path) -> None:
@@ -387,6 +488,9 @@ def test_bounds_writes_a_template_from_the_header_alone(folder: Path) -> None:
     assert run("bounds", folder / "t.csv").stdout == shown.stdout
     assert '"y" = []    # the target' in run("bounds", folder / "t.csv", "--target", "y").stdout
     assert run("bounds", folder / "t.parquet").stdout == shown.stdout
+    assert shown.stderr == ""
+    (folder / "t.csv").write_text("34,Bob,7\n35,Ann,8\n")
+    assert "is the first line a header?" in run("bounds", folder / "t.csv").stderr
 
 
 def test_a_template_is_not_overwritten_and_works_when_filled_in(folder: Path) -> None:
@@ -512,22 +616,62 @@ def test_help_imports_nothing_heavy() -> None:
 def test_the_program_from_table_to_release(folder: Path) -> None:
     assert "select" in program("--help").stdout
     assert program("--version").stdout.startswith("dpsubset ")
-    filled = ["--bounds", folder / "b.toml", "--target", "y", "--size", 2, "--epsilon", 300]
-    done = program("select", "t.csv", *filled, "--output", "r.json", cwd=folder)
+    done = program("select", "t.csv", *FILLED, "--output", "r.json", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "x1\n  x4\n" in done.stdout
     assert json.loads((folder / "r.json").read_text())["columns"] == ["x1", "x4"]
-    wrong = program("select", "t.csv", *filled, "--size", 9, cwd=folder)
+    wrong = program("select", "t.csv", *FILLED, "--size", 9, cwd=folder)
     assert wrong.returncode == 2
     assert wrong.stdout == ""
     assert wrong.stderr.startswith("error: --size is 9")
 
 
+@pytest.mark.parametrize(("stream", "code"), [("full", 2), ("closed", 141)])
+@pytest.mark.parametrize("shown", [[], ["--json"], ["--mechanism", "all"]])
+def test_a_release_survives_its_terminal(
+    folder: Path, stream: str, code: int, shown: list[str]
+) -> None:
+    if stream == "full":
+        descriptor = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, descriptor = os.pipe()
+        os.close(reader)
+    command = [sys.executable, "-m", "dpsubset", "select", "t.csv", *FILLED, "--output", "r.json"]
+    done = subprocess.run(
+        [*command, *shown], cwd=folder, stdout=descriptor, stderr=subprocess.PIPE, timeout=120
+    )
+    os.close(descriptor)
+    assert done.returncode == code, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert b"Exception" not in done.stderr
+    assert "x4" in (folder / "r.json").read_text()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_leaves_no_partial_file(folder: Path, number: int, code: int) -> None:
+    program = (
+        "import time; from dpsubset.cli import main, selection\n"
+        "selection.release = lambda *a: (print('under way', flush=True), time.sleep(60))\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", program, "select", "t.csv", *FILLED, "--output", "r.json"]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "under way\n"
+        assert any(p.name.endswith(".partial") for p in folder.iterdir())
+        running.send_signal(number)
+        _, words = running.communicate(timeout=60)
+    assert running.returncode == code
+    assert "Traceback" not in words
+    assert sorted(p.name for p in folder.iterdir()) == ["b.toml", "t.csv", "t.parquet"]
+
+
 def test_the_program_on_a_terminal(folder: Path) -> None:
     ours, theirs = pty.openpty()
-    filled = ["--bounds", "b.toml", "--target", "y", "--size", "2", "--epsilon", "300", "--json"]
-    command = [sys.executable, "-m", "dpsubset", "select", "t.csv", *filled]
+    command = [sys.executable, "-m", "dpsubset", "select", "t.csv", *FILLED, "--json"]
     done = subprocess.run(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=theirs, timeout=120, check=True
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import tomllib
 from contextlib import suppress
@@ -119,6 +120,10 @@ BAD_CSV = {
     "repeated name": (f"a,a,y\n1,{SECRET},3\n".encode(), "two columns are named 'a'"),
     "no name": (b"a,,y\n1,2,3\n", "no name"),
     "no header": (f"{SECRET},2,3\n1,2,3\n".encode(), "holds numbers, not column names"),
+    "no header but text": (f"{SECRET},{SECRET},Bob\n1,2,Ann\n".encode(), "really a header?"),
+    "semicolons": (f"a;b;y\n1;{SECRET};3\n".encode(), "separated by ';'"),
+    "tabs": (f"a\tb\ty\n1\t{SECRET}\t3\n".encode(), "separated by '\\t'"),
+    "carriage returns": (f"a,b,y\r1,{SECRET},3\r".encode(), "carriage return"),
     "dates": (b"a,b,y\n2020-01-01,2,3\n", "column 'a' holds text"),
 }
 
@@ -184,7 +189,9 @@ def test_a_damaged_parquet_body_is_refused_or_read(tmp_path: Path) -> None:
 def test_targets_and_features_that_do_not_fit() -> None:
     names = ["a", "b", "y"]
     for arguments, expected in [
-        (("z", None), "'z' is not a column"),
+        (("z", None), "'z' is not a column of the table$"),
+        ((" y", None), "There is 'y': names are taken with their blanks"),
+        (("y", [" b"]), "There is 'b'"),
         (("y", ["a", "z"]), "'z' is not a column"),
         (("y", ["a", "y"]), "cannot explain itself"),
         (("y", None, ["y"]), "cannot explain itself"),
@@ -250,6 +257,7 @@ def test_bounds_of_columns_default_and_target(tmp_path: Path) -> None:
     assert found.columns == {"b": (-1.0, 1.0), "a": (0.0, 10.0)}
     assert list(found.columns) == ["b", "a"]
     assert found.target == (2.0, 3.5)
+    assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_bounds_of_columns_that_are_not_used_are_no_mistake(tmp_path: Path) -> None:
@@ -279,6 +287,10 @@ BAD_BOUNDS = {
     "uneven": ("[columns]\na = [[0, 1], 1]\ny = [0, 1]", "numbers"),
     "infinite": ("[columns]\na = [-inf, 1]\ny = [0, 1]", "finite"),
     "nan": ("[columns]\na = [0, nan]\ny = [0, 1]", "finite"),
+    "too close": (
+        "[columns]\na = [0, 5e-324]\ny = [0, 1]",
+        "bounds.toml: the bounds of column 'a'",
+    ),
     "too large": (f"[columns]\na = [0, {10**400}]\ny = [0, 1]", "float64"),
     "not TOML": ("[columns\na =", "not valid TOML"),
     "repeated": ("[columns]\na = [0, 1]\na = [0, 2]", "not valid TOML"),

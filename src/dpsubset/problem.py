@@ -30,10 +30,10 @@ def positive(value: Any, name: str, *, zero: bool = False) -> float:
     """
     good = isinstance(value, numbers.Real) and not isinstance(value, bool)
     number = float(value) if good else math.nan
-    if 1e-50 <= number <= 1e50 or (zero and number == 0):
+    if 1e-12 <= number <= 1e12 or (zero and number == 0):
         return number
     kind = "zero or a number" if zero else "a number"
-    raise InputError(f"{name} must be {kind} between 1e-50 and 1e50, not {value!r}")
+    raise InputError(f"{name} must be {kind} between 1e-12 and 1e12, not {value!r}")
 
 
 class Problem:
@@ -184,9 +184,10 @@ class Problem:
             raise InputError(
                 f"the support has {len(chosen)} columns; this problem has size {self.size}"
             )
-        return self._interval(np.array(chosen, dtype=np.intp))
+        return self.enclose(np.array(chosen, dtype=np.intp))
 
-    def _interval(self, support: NDArray[np.intp]) -> tuple[float, float]:
+    def enclose(self, support: NDArray[np.intp]) -> tuple[float, float]:
+        """Return the same for a support known to be valid."""
         columns = self.features.columns(support)
         fit = fit_moments(
             self.gram.block(columns),

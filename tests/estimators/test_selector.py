@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, SubsetSelector, TopR
 from dpsubset.designs import as_design
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, UnprovenError
 
 FEW = settings(max_examples=40, derandomize=True, deadline=None)
 NAMES = ["age", "dose", "score", "flag", "time"]
@@ -31,6 +31,8 @@ SECRET = 7351.90625  # an entry of the table that no message may show
 # Checks of scikit-learn that a private method cannot satisfy, with the reason: none is left. Their
 # tables are clipped to the bounds given here, and their seed makes draws repeatable.
 EXPECTED_FAILED_CHECKS: dict[str, str] = {}
+
+CONDITIONAL = pytest.mark.filterwarnings("ignore:the mistakes mechanism is private only if")
 
 
 def selector(**changes: Any) -> SubsetSelector:
@@ -68,11 +70,15 @@ def refusal(estimator: SubsetSelector, X: Any, y: Any) -> str:
             bounds_X=(-3, 3),
             bounds_y=(0, 3),
             mechanism="top-r",
-            fit_intercept=True,
+            fit_intercept=False,
+        ),
+        SubsetSelector(
+            n_features_to_select=1, bounds_X=(-3, 3), bounds_y=(-3, 3), mechanism="mistakes"
         ),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILED_CHECKS,
 )
+@CONDITIONAL
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -82,6 +88,7 @@ def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
 
 @pytest.mark.parametrize("mechanism", ["permute-and-flip", "exponential", "top-r", "mistakes"])
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@CONDITIONAL
 def test_the_explaining_columns_are_selected(mechanism: str, neighbours: str) -> None:
     X, y = table()
     fitted = selector(mechanism=mechanism, neighbours=neighbours).fit(X, y)
@@ -111,15 +118,16 @@ def test_the_same_draw_as_the_mechanism_on_the_mapped_table() -> None:
     for seed in range(20):
         fitted = selector(
             n_features_to_select=3,
-            epsilon=1.0,
+            epsilon=40.0,
             bounds_X=(lower, upper),
             bounds_y=(5.5, 6.5),
             radius=2.0,
             ridge=0.5,
             always_include=[2],
             random_state=seed,
+            fit_intercept=False,
         ).fit(X, y)
-        expected = PermuteAndFlip(1.0).draw(problem, 1, seed)[0]
+        expected = PermuteAndFlip(40.0).draw(problem, 1, seed)[0]
         np.testing.assert_array_equal(fitted.get_support(indices=True), expected)
 
 
@@ -155,10 +163,20 @@ def test_the_fitted_object_keeps_no_data_and_no_score() -> None:
     assert set(vars(fitted.release_)) == {"support", "guarantee"}
 
 
+def test_an_intercept_keeps_a_column_from_serving_as_a_constant() -> None:
+    rng = default_rng(3)
+    X = rng.uniform(0, 100, (4000, 5))
+    X[:, 2] = rng.uniform(88, 92, 4000)  # far from the middle of its bounds, unrelated to y
+    y = 100 + 0.8 * (X[:, 0] - 50) + 0.8 * (X[:, 1] - 50) + rng.normal(size=4000)
+    given = {"bounds_X": (0, 100), "bounds_y": (0, 300)}
+    assert selector(**given).fit(X, y).release_.support == (0, 1)
+    assert 2 in selector(**given, fit_intercept=False).fit(X, y).release_.support
+
+
 def test_an_intercept_is_included_and_not_released() -> None:
     X, y = table()
     X, y = np.abs(X), y / 40 + 19.0  # a target far from the middle of its bounds
-    fitted = selector(fit_intercept=True, n_features_to_select=2, radius=2.0).fit(X, y)
+    fitted = selector(n_features_to_select=2, radius=2.0).fit(X, y)
     assert fitted.support_.shape == (5,)
     assert fitted.support_.sum() == 2
     problem = Problem(
@@ -192,6 +210,7 @@ def test_all_columns_constant_columns_duplicates_and_few_rows() -> None:
     assert selector().fit(np.zeros((4, 3)), np.zeros(4)).get_support().sum() == 2
 
 
+@CONDITIONAL
 def test_mechanism_objects_bring_their_own_budget() -> None:
     X, y = table()
     for mechanism in (
@@ -206,6 +225,45 @@ def test_mechanism_objects_bring_their_own_budget() -> None:
     twice = selector(mechanism=Exponential(3.0), epsilon=2.0)
     assert "epsilon is given twice" in refusal(twice, X, y)
     assert "must be a name or a mechanism" in refusal(selector(mechanism=None), X, y)
+    limited = selector(mechanism=Exponential(3.0), epsilon=3.0, max_seconds=1.0)
+    assert "its own limits" in refusal(limited, X, y)
+
+
+def test_a_promise_weaker_than_asked_warns_before_the_budget_is_spent() -> None:
+    def warned(estimator: SubsetSelector, X: Any, y: Any) -> str:
+        with pytest.raises(UserWarning) as caught:  # warnings are errors here: nothing is released
+            estimator.fit(X, y)
+        with pytest.raises(NotFittedError):
+            estimator.get_support()
+        return str(caught.value)
+
+    X, y = table(20)
+    for mechanism, expected in [
+        (TopR(50.0, count=3, trials=3), "weaker than the epsilon of 50"),
+        (Mistakes(50.0, neighbours="add-remove"), "private only if"),
+        ("mistakes", "private only if"),
+    ]:
+        texts = {
+            warned(selector(mechanism=mechanism, epsilon=50.0), *t) for t in [(X, y), (-X, X[:, 2])]
+        }
+        assert len(texts) == 1
+        assert expected in texts.pop()
+    assert selector(mechanism=TopR(50.0, count=10, trials=3), epsilon=50.0).fit(X, y).support_.any()
+
+
+@pytest.mark.parametrize("mechanism", ["permute-and-flip", "exponential", "top-r", "mistakes"])
+@CONDITIONAL
+def test_a_limit_of_time_refuses(mechanism: str) -> None:
+    X = default_rng(0).uniform(-10, 10, (50, 30))
+    y = default_rng(1).uniform(-20, 20, 50)
+    options = {"mechanism": mechanism, "n_features_to_select": 8, "epsilon": 1e4}
+    estimator = selector(**options, max_seconds=1e-9)
+    with pytest.raises(UnprovenError, match="count the budget as spent"):
+        estimator.fit(X, y)
+    with pytest.raises(NotFittedError):
+        estimator.get_support()
+    options |= {"n_features_to_select": 1}
+    assert selector(**options, max_seconds=1e4).fit(X, y).support_.sum() == 1
 
 
 # Containers -------------------------------------------------------------------------------------
@@ -298,6 +356,12 @@ def test_huge_integers_work_or_are_refused() -> None:
     assert "beyond the range of float64" in refusal(selector(), objects, y)
 
 
+def test_parameters_may_be_numpy_numbers() -> None:
+    narrow = {name: np.float32(1) for name in ("epsilon", "ridge", "radius", "max_seconds")}
+    fitted = selector(**narrow, n_features_to_select=np.int8(2)).fit(*table(20))
+    assert fitted.guarantee_.epsilon == 1.0
+
+
 def test_float32_at_the_end_of_its_range() -> None:
     X = np.full((30, 3), 3e38, dtype=np.float32)
     X[:15] *= -1
@@ -322,15 +386,51 @@ def test_pipeline_clone_and_pickle() -> None:
 def test_transform_does_not_show_values() -> None:
     X, y = table()
     fitted = selector().fit(X, y)
-    for wrong in (np.full(5, SECRET), np.full((2, 2, 2), SECRET), pd.Series([SECRET] * 5)):
+    for wrong in (
+        np.full(5, SECRET),
+        np.full((2, 2, 2), SECRET),
+        pd.Series([SECRET] * 5),
+        [SECRET] * 5,
+        [[SECRET] * 5, [SECRET] * 4],
+        SECRET,
+        str(SECRET),
+        None,
+        {"age": [SECRET]},
+        np.full((2, 5), SECRET + 1j),
+        [[str(SECRET)] * 5],
+        pl.DataFrame(np.full((2, 5), SECRET)).lazy(),
+    ):
         with pytest.raises(InputError) as caught:
             fitted.transform(wrong)
         assert "7351" not in str(caught.value)
+        assert caught.value.__cause__ is None
+    with pytest.raises(ValueError, match="expecting 5 features"):
+        fitted.transform(np.full((2, 4), SECRET))
+
+
+def test_an_empty_table_is_transformed() -> None:
+    X, y = table()
+    frame = pd.DataFrame(X, columns=NAMES)
+    fitted = selector().fit(frame, y)
+    for empty in (frame[:0], pl.DataFrame(frame)[:0]):
+        assert fitted.transform(empty).shape == (0, 2)
+    named = clone(fitted).set_output(transform="pandas").fit(frame, y).transform(frame[:0])
+    assert list(named.columns) == ["dose", "time"]
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.transform(frame[:0].rename(columns={"age": "other"}))
+    plain = selector(neighbours="add-remove").fit(X, y)
+    for kind in (np.array, sp.csr_array, sp.coo_array):
+        assert plain.transform(kind(X[:0])).shape == (0, 2)
+    with pytest.raises(ValueError, match="expecting 5 features"):
+        plain.transform(X[:0, :4])
+    nothing = selector(neighbours="add-remove").fit_transform(X[:0], y[:0])
+    assert nothing.shape == (0, 2)
 
 
 # The number of rows -----------------------------------------------------------------------------
 
 
+@CONDITIONAL
 def test_an_empty_table_under_both_relations() -> None:
     X, y = np.empty((0, 4)), np.empty(0)
     assert "0 sample(s)" in refusal(selector(neighbours="replace-one"), X, y)
@@ -376,19 +476,25 @@ BAD_PARAMETERS = [
     ({"bounds_X": 3}, "pair"),
     ({"bounds_X": (1, 2, 3)}, "pair"),
     ({"bounds_X": "ab"}, "pair"),
-    ({"bounds_X": ("0", "1")}, "numbers"),
+    ({"bounds_X": ("0", "1")}, "the lower bounds must be numbers"),
+    ({"bounds_X": ([[0], [0, 1]], 1)}, "the lower bounds must be numbers"),
+    (
+        {"bounds_X": ([0] * 5, [1, 1, 5e-324, 1, 1])},
+        "column 2 are 0 and 4.94066e-324; they are too",
+    ),
     ({"bounds_X": (-np.inf, np.inf)}, "finite"),
     ({"bounds_X": (0, np.nan)}, "finite"),
     ({"bounds_X": (0, 10**400)}, "float64"),
-    ({"bounds_X": {"a": (0, 1)}}, "no column names"),
+    ({"bounds_X": {"a": (0, 1)}}, "no column names that are text"),
     ({"bounds_y": (2, 1)}, "target are 2 and 1"),
     ({"bounds_y": (1, 1)}, "below the upper"),
     ({"bounds_y": ([0, 1], [1, 2])}, "pair"),
     ({"bounds_y": (False, True)}, "numbers"),
-    ({"bounds_y": (0, 5e-324)}, "float64"),
+    ({"bounds_y": (0, 5e-324)}, "the target are 0 and 4.94066e-324; they are too close"),
     ({"epsilon": 0}, "epsilon"),
     ({"epsilon": -1.0}, "epsilon"),
-    ({"epsilon": np.inf}, "epsilon"),
+    ({"epsilon": np.inf}, "no privacy at all"),
+    ({"epsilon": [1.0, 2.0]}, "epsilon"),
     ({"epsilon": np.nan}, "epsilon"),
     ({"epsilon": "1"}, "epsilon"),
     ({"n_features_to_select": 0}, "between 1 and 5"),
@@ -412,6 +518,8 @@ BAD_PARAMETERS = [
     ({"neighbours": "nobody"}, "allowed: replace-one, add-remove"),
     ({"neighbours": ["replace-one"]}, "neighbours"),
     ({"fit_intercept": "no"}, "fit_intercept"),
+    ({"max_seconds": 0}, "max_seconds"),
+    ({"max_seconds": "1"}, "max_seconds"),
     ({"random_state": -1}, "random_state"),
     ({"random_state": "1"}, "random_state"),
     ({"random_state": 1.5}, "random_state"),
@@ -437,6 +545,8 @@ def test_bad_names() -> None:
     twice = pd.DataFrame(X, columns=["a", "a", "b", "c", "d"])
     assert "same name" in refusal(selector(), twice, y)
     assert selector().fit(pd.DataFrame(X), y).support_.sum() == 2  # integer names are no names
+    numbered = dict.fromkeys(range(5), (-1, 1))
+    assert "astype(str)" in refusal(selector(bounds_X=numbered), pd.DataFrame(X), y)
 
 
 BAD_COLUMNS: dict[str, Any] = {
@@ -503,8 +613,11 @@ def test_other_bad_tables() -> None:
         (pl.DataFrame(), "0 feature(s)"),
         (sp.csr_array(X + 0j), "Complex"),
         (sp.csr_array(np.where(X > 9, np.nan, X)), "missing"),
-        (None, "two"),
-        ("table", "not numeric"),
+        (None, "type NoneType is not supported"),
+        (1.5, "type float is not supported"),
+        ("table", "type str is not supported"),
+        ({"age": [1.0]}, "type dict is not supported"),
+        ((row for row in X), "type generator is not supported"),
     ]:
         assert expected in refusal(selector(), wrong, y)
     for wrong, expected in [

@@ -8,7 +8,7 @@ import pytest
 
 from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, Release, TopR
 from dpsubset.errors import InputError, UnprovenError
-from dpsubset.mechanisms.ranks import rank, skip, unrank
+from dpsubset.sampling.ranks import rank, skip, unrank
 from dpsubset.search import Limits
 
 ALL = (Exponential, PermuteAndFlip, TopR, Mistakes)

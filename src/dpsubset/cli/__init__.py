@@ -6,15 +6,16 @@ Heavy libraries are imported inside the commands, so that `dpsubset --help` answ
 from __future__ import annotations
 
 import io
+import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpsubset.errors import DpsubsetError, InputError, UnprovenError
+from dpsubset import __version__
+from dpsubset.cli.ending import errors_as_text
+from dpsubset.errors import InputError
 
 __all__ = ["app", "main"]
 
@@ -23,7 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Private variable selection: the columns that best explain a target, under "
-    "differential privacy. Exit codes: 0 done, 1 refused (a proof was not found), 2 a mistake in "
+    "differential privacy. Exit codes: 0 done, 1 refused (a limit was reached), 2 a mistake in "
     "what was given.",
 )
 
@@ -35,40 +36,18 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without a letter shows its number
             stream.reconfigure(errors="backslashreplace")
+    signal.signal(signal.SIGTERM, _stop)
     app()
 
 
-@contextmanager
-def _errors_as_text() -> Iterator[None]:
-    """Print an error of ours as one line; only a fault of the program shows a traceback."""
-    try:
-        yield
-    except UnprovenError as error:
-        typer.echo(f"refused: {error}", err=True)
-        raise typer.Exit(1) from None
-    except DpsubsetError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
-    except MemoryError:
-        typer.echo(
-            "error: the memory of this machine is not enough. If a release was under way, count "
-            "its budget as spent",
-            err=True,
-        )
-        raise typer.Exit(2) from None
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        typer.echo(f"error: {where}{error.strerror or 'cannot be read or written'}", err=True)
-        raise typer.Exit(2) from None
+def _stop(number: int, frame: object) -> None:
+    """End by an exception, so that no partial file stays behind."""
+    raise SystemExit(128 + number)
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"dpsubset {version('dpsubset')}")
+        typer.echo(f"dpsubset {__version__}")
         raise typer.Exit
 
 
@@ -115,17 +94,33 @@ def select(
         typer.Option(help="A column to select in any case; may be repeated. It counts in --size."),
     ] = None,
     intercept: Annotated[
-        bool, typer.Option("--intercept", help="Add a constant, not counted in --size.")
-    ] = False,
+        bool,
+        typer.Option(
+            help="Add a constant, not counted in --size: limits are rarely centred at the mean of "
+            "the data, and without it a column far from its middle is taken for a constant. It "
+            "costs one more column in the sensitivity."
+        ),
+    ] = True,
     count: Annotated[
         int | None, typer.Option(help="top-r: how many best supports keep their own weight.")
     ] = None,
     trials: Annotated[
         int | None, typer.Option(help="top-r: how many draws in the tail; no limit if not given.")
     ] = None,
+    accounting: Annotated[
+        str | None,
+        typer.Option(help="top-r with --trials: paper, or sharp (less is paid for the same)."),
+    ] = None,
     sensitivity: Annotated[
         str, typer.Option(help="tight, or paper: the published, looser constant.")
     ] = "tight",
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="Refuse after so many seconds of work on a release; its budget counts as spent. "
+            "Whether a limit is reached depends on the data, which is outside the guarantee."
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -149,8 +144,9 @@ def select(
     ] = False,
 ) -> None:
     """Select the columns of TABLE that best explain the target, under differential privacy."""
-    with _errors_as_text():
-        from dpsubset.cli.selection import Request, select_columns
+    with errors_as_text():
+        from dpsubset.cli.plan import Request
+        from dpsubset.cli.selection import select_columns
         from dpsubset.cli.show import print_outcome, to_json
         from dpsubset.cli.writing import waiting, writing
 
@@ -170,21 +166,24 @@ def select(
             intercept=intercept,
             count=count,
             trials=trials,
+            accounting=accounting,
             sensitivity=sensitivity,
+            max_seconds=max_seconds,
             seed=seed,
         )
         with writing(output, keep=(table, bounds)) as write:
             with waiting("selecting columns", shown=not (quiet or as_json)):
                 outcome = select_columns(request)
-            document = to_json(outcome, timings=timings)
             # Neither a full disk nor a closed terminal may lose a release that was paid for.
             try:
                 if as_json:
-                    typer.echo(document, nl=False)
+                    typer.echo(to_json(outcome, timings=timings, ascii_only=True), nl=False)
                 else:
                     print_outcome(outcome, quiet=quiet, timings=timings)
+                for warning in outcome.warnings:
+                    typer.echo(f"warning: {warning}", err=True)
             finally:
-                write(document)
+                write(to_json(outcome, timings=timings, ascii_only=False))
         if output is not None and not (as_json or quiet):
             typer.echo(f"Written to {output}")
         if outcome.refused:
@@ -204,9 +203,9 @@ def write_template(
 
     Fill the limits in from public knowledge. No row of the table is read.
     """
-    with _errors_as_text():
+    with errors_as_text():
         from dpsubset.cli.writing import writing
-        from dpsubset.tables import bounds_template, pick_features, read_names
+        from dpsubset.tables import bounds_template, looks_headless, pick_features, read_names
 
         if output is not None and output.exists() and not output.is_dir() and not force:
             raise InputError(f"{output} exists. Choose another name, or overwrite it with --force")
@@ -220,6 +219,8 @@ def write_template(
             typer.echo(template, nl=False)
         else:
             typer.echo(f"Wrote {output}: fill in the limits of every column.")
+        if table.suffix.lower() == ".csv" and looks_headless(names):
+            typer.echo("warning: some names are numbers; is the first line a header?", err=True)
 
 
 @app.command()
@@ -230,7 +231,7 @@ def bench(
     ] = None,
 ) -> None:
     """Measure search and release against plain matrix products on the same data."""
-    with _errors_as_text():
+    with errors_as_text():
         from dpsubset.cli.writing import check_destination
         from dpsubset.experiments.bench import main as run
 

@@ -2,57 +2,20 @@
 
 from __future__ import annotations
 
-import csv
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpsubset.errors import InputError, UnprovenError
-from dpsubset.estimators.bounds import column_limits
-from dpsubset.estimators.inputs import column_positions
-from dpsubset.estimators.release import (
-    MECHANISMS,
-    Choice,
-    check_seed,
-    check_size,
-    make_mechanism,
-    make_problem,
-    release,
-)
-from dpsubset.mechanisms import Mechanism
+from dpsubset import __version__
+from dpsubset.cli.plan import Plan, Request, make_mechanisms, make_plan
+from dpsubset.errors import UnprovenError
+from dpsubset.estimators.release import release, shortfall
 from dpsubset.privacy import Guarantee
-from dpsubset.problem import Problem
-from dpsubset.tables import pick_features, read_bounds, read_names, read_table
+from dpsubset.tables import read_table
 
-__all__ = ["Line", "Outcome", "Request", "select_columns"]
-
-
-@dataclass(frozen=True)
-class Request:
-    """The options of `dpsubset select`, as the user gave them."""
-
-    table: Path
-    target: str
-    size: int
-    epsilon: float
-    bounds: Path | None
-    mechanism: str
-    neighbours: str
-    loss: str
-    ridge: float
-    radius: float
-    features: str | None
-    always_include: tuple[str, ...]
-    intercept: bool
-    count: int | None
-    trials: int | None
-    sensitivity: str
-    seed: int | None
+__all__ = ["Line", "Outcome", "select_columns"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +38,7 @@ class Outcome:
     compared: bool
     settings: dict[str, Any]
     lines: tuple[Line, ...]
+    warnings: tuple[str, ...]
 
     @property
     def refused(self) -> bool:
@@ -84,7 +48,7 @@ class Outcome:
     @property
     def epsilon(self) -> float:
         """What the answers spend together, by basic composition."""
-        return float(sum(line.guarantee.epsilon for line in self.lines))
+        return math.fsum(line.guarantee.epsilon for line in self.lines)
 
 
 def select_columns(request: Request) -> Outcome:
@@ -97,8 +61,8 @@ def select_columns(request: Request) -> Outcome:
     UnprovenError
         If the only mechanism asked for released nothing.
     """
-    mechanisms = _mechanisms(request)
-    plan = _plan(request, mechanisms.values())
+    mechanisms = make_mechanisms(request)
+    plan = make_plan(request, mechanisms.values())
     table = read_table(request.table, request.target, plan.features)
     problem = plan.state(table.X, table.y, request.neighbours)
     guarantees = {name: mechanism.guarantee(problem) for name, mechanism in mechanisms.items()}
@@ -119,92 +83,48 @@ def select_columns(request: Request) -> Outcome:
                 raise
             refusal = str(error)
         lines.append(Line(name, columns, guarantee, refusal, time.perf_counter() - began))
-    settings = _settings(request)
-    return Outcome(request.target, len(plan.features), compared, settings, tuple(lines))
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """Everything but the rows."""
-
-    features: tuple[str, ...]
-    limits: tuple[NDArray[np.float64], NDArray[np.float64]]
-    target_limits: tuple[float, float]
-    choice: Choice
-
-    def state(self, X: Any, y: Any, neighbours: str) -> Problem:
-        return make_problem(
-            X, y, self.limits, self.target_limits, self.choice, neighbours=neighbours
-        )
-
-
-def _plan(request: Request, mechanisms: Iterable[Mechanism]) -> _Plan:
-    check_seed(request.seed, "--seed")
-    if request.bounds is None:
-        raise InputError(
-            f"--bounds is missing: the limits of the columns must be public knowledge. "
-            f"`dpsubset bounds {request.table} --output bounds.toml` writes a template to fill in"
-        )
-    known = read_names(request.table)
-    always = request.always_include
-    features = pick_features(known, request.target, _listed(request.features), always)
-    include = column_positions(always, features, len(features), "--always-include")
-    check_size(request.size, len(features), len(include), "--size")
-    given = read_bounds(request.bounds, features, request.target, known=known)
-    choice = Choice(
-        size=request.size,
-        loss=request.loss,
-        radius=request.radius,
-        ridge=request.ridge,
-        include=include,
-        intercept=request.intercept,
+    return Outcome(
+        target=request.target,
+        n_features=len(plan.features),
+        compared=compared,
+        settings=_settings(request, plan),
+        lines=tuple(lines),
+        warnings=_warnings(request, lines),
     )
-    limits = column_limits(given.columns, features, len(features))
-    plan = _Plan(features, limits, given.target, choice)
-    # The problem of an empty table: finds a wrong parameter before any row is read.
-    nothing = np.empty((0, len(features)))
-    rehearsal = plan.state(nothing, nothing[:, 0], "add-remove")
-    for mechanism in mechanisms:
-        mechanism.guarantee(rehearsal)
-    return plan
 
 
-def _mechanisms(request: Request) -> dict[str, Mechanism]:
-    compared = request.mechanism == "all"
-    names = list(MECHANISMS) if compared else [request.mechanism]
-    made = {}
-    for name in names:
-        own = name == "top-r" or not compared  # the count and the trials belong to top-r
-        made[name] = make_mechanism(
-            name,
-            request.epsilon,
-            neighbours=request.neighbours,
-            sensitivity=request.sensitivity,
-            count=request.count if own else None,
-            trials=request.trials if own else None,
-        )
-    return made
-
-
-def _listed(features: str | None) -> tuple[str, ...] | None:
-    """Split a,b,c; a name that holds a comma is put in double quotes."""
-    if features is None:
-        return None
-    try:
-        names = next(csv.reader([features], strict=True, skipinitialspace=True), [])
-    except csv.Error:
-        raise InputError("--features has an open quote; give names separated by commas") from None
-    if not names or not all(names):
-        raise InputError("--features holds an empty name; give names separated by commas")
-    return tuple(names)
-
-
-def _settings(request: Request) -> dict[str, Any]:
-    return {
+def _settings(request: Request, plan: Plan) -> dict[str, Any]:
+    """What it takes to audit a release, and for whoever has the table to repeat it: all public."""
+    settings: dict[str, Any] = {
+        "dpsubset": __version__,
         "size": request.size,
+        "epsilon": request.epsilon,
         "loss": request.loss,
         "ridge": request.ridge,
         "radius": request.radius,
-        "always_include": list(request.always_include),
         "intercept": request.intercept,
+        "sensitivity_rule": request.sensitivity,
+        "n_candidates": len(plan.features),
+        "features": None if request.features is None else list(plan.features),
+        "always_include": list(request.always_include),
+        "bounds_sha256": plan.bounds_sha256,
     }
+    if request.mechanism in ("top-r", "all"):
+        accounting = request.accounting or "paper"
+        own = {"count": request.count, "trials": request.trials, "accounting": accounting}
+        settings["top_r"] = own
+    if request.max_seconds is not None:
+        settings["max_seconds"] = request.max_seconds
+    if request.seed is not None:
+        settings["seed"] = request.seed
+    return settings
+
+
+def _warnings(request: Request, lines: Iterable[Line]) -> tuple[str, ...]:
+    released = [line.guarantee for line in lines if line.columns is not None]
+    found = [shortfall(guarantee, request.epsilon) for guarantee in released]
+    if request.seed is not None:
+        found.append(
+            "the draw is seeded, for experiments only: who knows --seed undoes the privacy"
+        )
+    return tuple(text for text in found if text is not None)

@@ -17,15 +17,25 @@ __all__ = ["print_outcome", "printable", "to_json"]
 _TIMES = "The seconds depend on the data and are no part of the guarantee."
 
 
-def to_json(outcome: Outcome, *, timings: bool) -> str:
-    """Return one release as an object, or a comparison as an object with a list of releases."""
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave the end to the command; the library's exit code 1 would mean a refusal."""
+        raise BrokenPipeError
+
+
+def to_json(outcome: Outcome, *, timings: bool, ascii_only: bool) -> str:
+    """Return one release as an object, or a comparison as an object with a list of releases.
+
+    A terminal may lack letters that a file can hold; `ascii_only` escapes them.
+    """
     public = {"target": outcome.target, "settings": outcome.settings}
     entries = [_entry(line, timings) for line in outcome.lines]
     if outcome.compared:
         document = {"releases": entries, **public, "total_epsilon": outcome.epsilon}
     else:
         document = {**entries[0], **public}
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    text = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=ascii_only)
+    return text + "\n"
 
 
 def print_outcome(outcome: Outcome, *, quiet: bool, timings: bool) -> None:
@@ -36,7 +46,7 @@ def print_outcome(outcome: Outcome, *, quiet: bool, timings: bool) -> None:
             for name in line.columns or ():
                 typer.echo(prefix + printable(name))
         return
-    console = Console(highlight=False, markup=False)
+    console = _Console(highlight=False, markup=False)
     if outcome.compared:
         _print_comparison(console, outcome, timings)
     else:
@@ -95,7 +105,7 @@ def _print_comparison(console: Console, outcome: Outcome, timings: bool) -> None
     conditional = any(line.guarantee.condition for line in outcome.lines)
     console.print(
         f"These are {len(outcome.lines)} releases, and each spends its own epsilon: publishing all "
-        f"of them spends {outcome.epsilon:g} in total"
+        f"of them spends {outcome.epsilon:.12g} in total"
         + (", if the conditions named above hold. " if conditional else ". ")
         + "Choose one mechanism for real use."
     )

@@ -42,7 +42,7 @@ def writing(
     check_destination(path, keep)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        file = partial.open("x", encoding="utf-8")
+        file = partial.open("x", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from None
 

@@ -8,7 +8,7 @@ from scipy.linalg import cho_factor, cho_solve, lapack
 from dpsubset.arrays import Floats
 from dpsubset.problem import Problem
 
-__all__ = ["curvature", "smallest_eigenvalue"]
+__all__ = ["curvature", "elimination_error", "smallest_eigenvalue"]
 
 
 def curvature(problem: Problem) -> float:
@@ -21,15 +21,25 @@ def curvature(problem: Problem) -> float:
     return gram.smallest
 
 
-def smallest_eigenvalue(matrix: Floats) -> float:
+def elimination_error(problem: Problem, smallest: float) -> float:
+    """Bound the rounding of a bound found by elimination, at eigenvalues of at least `smallest`.
+
+    Half the slack covers what is common to all bounds, the rest grows with the condition (T19).
+    """
+    scale = float(problem.gram.diagonal.max(initial=0.0)) + smallest
+    growth = 1e-15 * problem.size**2 * scale / smallest
+    return problem.slack / 2 + growth * problem.energy
+
+
+def smallest_eigenvalue(matrix: Floats, scale: float | None = None) -> float:
     """Return a bound just below the smallest eigenvalue, or 0.
 
-    Inverse iteration guesses; a Cholesky factorisation of the shifted matrix proves. Its rounding
-    is covered by giving back a little more than its backward error.
+    Inverse iteration guesses; a Cholesky factorisation of the shifted matrix proves. Its rounding,
+    and that of a matrix that came from numbers of size `scale`, is given back.
     """
     p = matrix.shape[0]
-    scale = float(np.max(np.diag(matrix), initial=0.0))
-    if p == 0 or scale <= 0:
+    scale = float(np.max(np.diag(matrix), initial=0.0)) if scale is None else scale
+    if p == 0 or not scale > 1e-100:
         return 0.0
     try:
         factor = cho_factor(matrix, lower=True, check_finite=False)
@@ -41,6 +51,8 @@ def smallest_eigenvalue(matrix: Floats) -> float:
         vector /= np.linalg.norm(vector)
         step = cho_solve(factor, vector, check_finite=False)
         guess = 1.0 / max(float(vector @ step), 1e-300)
+        if not np.isfinite(step).all():
+            return 0.0
         vector = step
     lost = 4e-16 * p * p * scale
     for share in (0.95, 0.85, 0.7, 0.4):

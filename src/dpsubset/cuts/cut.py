@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.cuts.curvature import curvature
+from dpsubset.cuts.curvature import curvature, elimination_error
 from dpsubset.cuts.perspective import optimise
 from dpsubset.cuts.reduced import extension_scores, reduce
 from dpsubset.cuts.region import Region
@@ -58,17 +58,10 @@ class CutMaker:
         for mu in {self._floor, self._multiplier}:
             reduced = reduce(problem, region.inside, mu)
             weights = reduced.correlations[region.free] ** 2 / (known + reduced.penalty)
-            constant = reduced.base - self._rounding(reduced.penalty + known)
+            constant = reduced.base - elimination_error(problem, reduced.penalty + known)
             candidates.append(Cut(region, constant, weights))
         t = region.to_choose
         return max(candidates, key=lambda c: c.constant - np.partition(c.weights, -t)[-t:].sum())
-
-    def _rounding(self, smallest: float) -> float:
-        """Bound the rounding of an elimination with these eigenvalues (T19)."""
-        problem = self._problem
-        scale = float(problem.gram.diagonal.max(initial=0.0)) + problem.ridge
-        growth = 1e-15 * problem.size**2 * (scale + smallest) / smallest
-        return problem.slack + growth * problem.energy
 
     def optimised(self, cut: Cut, kappa: float, guess: Floats | None) -> tuple[Cut, Floats]:
         """Improve a cut for weights exp(-kappa R) (T12); also return its inclusion probabilities.
@@ -77,5 +70,5 @@ class CutMaker:
         """
         d = curvature(self._problem)
         found = optimise(self._problem, cut.region, d, kappa, self._floor, self._multiplier, guess)
-        constant = found.constant - self._rounding(found.penalty)
+        constant = found.constant - elimination_error(self._problem, found.penalty)
         return Cut(cut.region, constant, found.weights), found.inclusion

@@ -86,8 +86,9 @@ def _check_kind(dtype: np.dtype[Any]) -> None:
 
 
 def _as_floats(X: Any) -> NDArray[np.floating]:
+    plain = unmasked(X)
     try:
-        array = np.asarray(unmasked(X))
+        array = np.asarray(plain)
     except ValueError:
         raise InputError(
             "the table is ragged: every row needs the same number of columns"

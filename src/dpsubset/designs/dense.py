@@ -21,6 +21,7 @@ NOT_FINITE = (
 )
 
 _BLOCK_BYTES = 1 << 21  # a converted block stays in the second-level cache
+_ROWS = 4096  # rows whose products are summed in one go
 _TILE = 1024  # columns that the compiled loops work on at once
 _FEW = 8  # vectors that they work on at once
 
@@ -127,6 +128,12 @@ def _project(X, middle, scale, bound, plain, U, out):  # type: ignore[no-untyped
                     target[j] += r0[j] * a + r1[j] * b + r2[j] * c + r3[j] * d
 
 
+def _row_chunks(n: int) -> Iterator[slice]:
+    """Part the rows, so that rounding errors of long sums do not add up (T19)."""
+    for start in range(0, n, _ROWS):
+        yield slice(start, min(start + _ROWS, n))
+
+
 class DenseDesign(Design):
     """A dense table; column j is clipped to [lower_j, upper_j] and mapped onto [-bound, bound].
 
@@ -164,13 +171,23 @@ class DenseDesign(Design):
         if same:
             peaks, products = np.zeros((2, self.n_columns))
             y = np.zeros(self.n_rows) if self._partner is None else self._partner
-            _peaks(self._array, y, self._squares, peaks, products)
+            for rows in _row_chunks(self.n_rows):
+                squares, more = np.zeros((2, self.n_columns))
+                _peaks(self._array[rows], y[rows], squares, peaks, more)
+                self._squares += squares
+                products += more
             if peaks.max() <= self.bound and np.isfinite(self._squares).all():
                 self._products = products
                 return 0, 0
             self._squares[:] = 0.0
-        found = _scan(self._array, self._middle, self._scale, self.bound, self._squares)
-        return int(found[0]), int(found[1])
+        outside = broken = 0
+        for rows in _row_chunks(self.n_rows):
+            squares = np.zeros(self.n_columns)
+            found = _scan(self._array[rows], self._middle, self._scale, self.bound, squares)
+            self._squares += squares
+            outside += int(found[0])
+            broken += int(found[1])
+        return outside, broken
 
     def _check_columns(self) -> tuple[int, int]:
         outside = broken = 0
@@ -212,21 +229,26 @@ class DenseDesign(Design):
         if vectors is self._partner and self._products is not None:
             return self._products
         if vectors.ndim == 1:
-            if self._direct:
-                return np.asarray(vectors @ self._array, dtype=np.float64)
             return self.correlate(vectors[:, None])[:, 0]
-        if self._direct:
-            return np.asarray(vectors.T @ self._array, dtype=np.float64).T
         out = np.zeros((vectors.shape[1], self.n_columns))
-        if self._array.flags.c_contiguous:
-            for start in range(0, vectors.shape[1], _FEW):
-                U = np.ascontiguousarray(vectors[:, start : start + _FEW])
-                into = out[start : start + _FEW]
-                _project(self._array, self._middle, self._scale, self.bound, self._plain, U, into)
+        if self._direct:
+            for rows in _row_chunks(self.n_rows):
+                out += vectors[rows].T @ self._array[rows]
+        elif self._array.flags.c_contiguous:
+            for rows in _row_chunks(self.n_rows):
+                out += self._projected(rows, vectors[rows])
         else:
             for columns in self._blocks(self.n_columns, self.n_rows):
                 out[:, columns] = vectors.T @ self._mapped(slice(None), columns)
         return out.T
+
+    def _projected(self, rows: slice, vectors: Floats) -> Floats:
+        part = np.zeros((vectors.shape[1], self.n_columns))
+        for start in range(0, vectors.shape[1], _FEW):
+            U = np.ascontiguousarray(vectors[:, start : start + _FEW])
+            array, into = self._array[rows], part[start : start + _FEW]
+            _project(array, self._middle, self._scale, self.bound, self._plain, U, into)
+        return part
 
     def square_norms(self) -> Floats:
         return self._squares

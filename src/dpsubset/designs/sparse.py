@@ -18,7 +18,9 @@ class SparseDesign(Design):
 
     def __init__(self, matrix: sp.spmatrix | sp.sparray, bound: float, scale: Floats) -> None:
         table = sp.csc_array(matrix, dtype=np.float64)
-        table.sum_duplicates()
+        if not table.has_canonical_format:
+            table = table.copy()  # the arrays may be the user's own
+            table.sum_duplicates()
         if not np.isfinite(table.data).all():
             raise InputError(NOT_FINITE)
         factors = np.repeat(scale, np.diff(table.indptr))

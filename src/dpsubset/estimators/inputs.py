@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -48,11 +48,11 @@ def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
         _check_shape(X)
         _check_kind(np.dtype(getattr(X, "dtype", object)), "the table")
         return X, None
-    if np.ndim(_array(X, "the table")) == 0:
+    listed = hasattr(X, "__len__") and not isinstance(X, (str, bytes, Mapping))
+    if not (listed or hasattr(X, "__array__")):
         raise EntryError(
             f"a table of type {type(X).__name__} is not supported: give a numpy array, a "
-            "scipy.sparse matrix, or a pandas or polars DataFrame. Reshape your data if it is a "
-            "single number"
+            "scipy.sparse matrix, or a pandas or polars DataFrame"
         )
     array = _as_array(X, "the table")
     _check_shape(array)
@@ -195,8 +195,8 @@ def _check_kind(dtype: np.dtype[Any], label: str) -> None:
 def _check_shape(array: Any) -> None:
     if array.ndim != 2:
         raise InputError(
-            f"the table has {array.ndim} dimension(s); it must have two, rows and columns. Give a "
-            "single column x as x.reshape(-1, 1)"
+            f"the table has {array.ndim} dimension(s); it must have two, rows and columns. Reshape "
+            "your data; a single column x is given as x.reshape(-1, 1)"
         )
     _check_width(array.shape[1])
 

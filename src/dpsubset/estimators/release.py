@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ def make_mechanism(
         raise InputError(f"unknown mechanism {name!r}; allowed: {', '.join(MECHANISMS)}")
     if not isinstance(neighbours, str):
         raise InputError('neighbours must be "replace-one" or "add-remove"')
-    if epsilon == math.inf:
+    if isinstance(epsilon, Real) and epsilon == math.inf:
         raise InputError("epsilon is infinite, which is no privacy at all; give a finite number")
     options: dict[str, Any] = {"neighbours": neighbours, "sensitivity": sensitivity}
     if max_seconds is not None:
@@ -184,10 +184,10 @@ def shortfall(promise: Guarantee, epsilon: float) -> str | None:
     The text rests on the promise alone, so it is the same for all tables that count as neighbours.
     """
     found = []
-    if promise.epsilon > epsilon * (1 + 1e-6):
+    if promise.epsilon > epsilon:
         found.append(
-            f"is {promise.epsilon:.6g}-differentially private, which is weaker than the epsilon of "
-            f"{epsilon:.6g} asked for"
+            f"is {promise.epsilon}-differentially private, which is weaker than the epsilon of "
+            f"{epsilon} asked for"
         )
     if promise.condition:
         found.append(f"is private only if {promise.condition}")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -193,12 +192,13 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             A table with the columns that `fit` saw.
         """
         check_is_fitted(self)
-        table, _ = as_matrix(X)  # refuses what scikit-learn would refuse with entries in its message
+        table, _ = as_matrix(X)  # scikit-learn's own refusals would show entries
         if table.shape[0] > 0:
             return super().transform(X)
-        # scikit-learn refuses an empty table; where the number of rows is private, it is one of many.
+        # scikit-learn refuses an empty table; where the number of rows is private, that tells it.
         validate_data(self, X, reset=False, skip_check_array=True)
-        return (table.tocsr() if issparse(table) else table)[:, self.support_]
+        table = table.tocsr() if hasattr(table, "tocsr") else table
+        return table[:, self.support_]
 
     def _mechanism(self) -> Mechanism:
         given = self.mechanism

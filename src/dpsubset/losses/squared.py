@@ -11,6 +11,9 @@ from dpsubset.losses.base import Fit, Loss
 __all__ = ["Squared", "fit_moments", "solve", "support_scores"]
 
 
+_NOTHING = 1e-150  # a correlation that underflows when squared has no gain
+
+
 @njit(cache=True)
 def _factor(G, penalty, L):  # type: ignore[no-untyped-def]
     """Cholesky-factor G + penalty; False when a pivot is too small to be trusted."""
@@ -75,6 +78,8 @@ def _newton(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
         curved = 0.0
         for i in range(b.size):
             curved += slope[i] * slope[i]
+        if not curved > 0.0:
+            return -1.0
         mu += norm2 / curved * (norm - radius) / radius
     return mu
 
@@ -92,7 +97,7 @@ def _secular(w, c, radius):  # type: ignore[no-untyped-def]
         norm2 = 0.0
         slope = 0.0
         for i in range(w.size):
-            if c[i] != 0.0:
+            if abs(c[i]) > _NOTHING:
                 q = c[i] / (w[i] + mu)
                 norm2 += q * q
                 slope += q * q / (w[i] + mu)
@@ -135,7 +140,7 @@ def solve(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
     dual = mu * radius * radius
     norm2 = 0.0
     for i in range(b.size):
-        if c[i] != 0.0:
+        if abs(c[i]) > _NOTHING:
             coordinates[i] = c[i] / (w[i] + mu)
             dual += c[i] * coordinates[i]
             norm2 += coordinates[i] ** 2

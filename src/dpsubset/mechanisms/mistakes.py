@@ -13,11 +13,11 @@ from dpsubset.arrays import Floats
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED
 from dpsubset.mechanisms.base import Mechanism, Sampler
-from dpsubset.mechanisms.ranks import unrank
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support
 from dpsubset.sampling.race import draw_index
+from dpsubset.sampling.ranks import unrank
 
 __all__ = ["Mistakes"]
 

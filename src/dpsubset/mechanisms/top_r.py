@@ -15,11 +15,11 @@ from dpsubset.arrays import Floats
 from dpsubset.errors import InputError, UnprovenError
 from dpsubset.limits import REFUSED, Limits
 from dpsubset.mechanisms.base import Mechanism, Sampler
-from dpsubset.mechanisms.ranks import rank, skip, unrank
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support
 from dpsubset.sampling.race import draw_index
+from dpsubset.sampling.ranks import rank, skip, unrank
 
 __all__ = ["TopR"]
 

@@ -10,14 +10,20 @@ from dpsubset.privacy.neighbours import NEIGHBOURS
 __all__ = ["Guarantee"]
 
 
+def _rounded_up(epsilon: float) -> str:
+    """Return a short number that is not below epsilon."""
+    short = f"{epsilon:.6g}"
+    return short if float(short) >= epsilon else repr(epsilon)
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """What a release promises, to whom, and on what it rests.
 
     >>> print(Guarantee("exponential mechanism", 1.0, "add-remove", sensitivity=4.0))
     The exponential mechanism is 1-differentially private for tables of which one has one row more \
-(sensitivity 4; operating system's randomness; rounding adds at most a factor 1 + 4e-12 n to \
-epsilon, n the number of rows).
+(sensitivity 4; operating system's randomness; in exact arithmetic, rounding of the scores adds a \
+factor 1 + 4e-12 n to epsilon, n the number of rows).
     """
 
     mechanism: str
@@ -29,9 +35,9 @@ epsilon, n the number of rows).
     randomness: str = "operating system"
 
     def __str__(self) -> str:
-        what = f"{self.epsilon:.6g}-differentially private"
+        what = f"{_rounded_up(self.epsilon)}-differentially private"
         if self.delta:
-            what = f"({self.epsilon:.6g}, {self.delta:.3g})-differentially private"
+            what = f"({_rounded_up(self.epsilon)}, {self.delta:.3g})-differentially private"
         when = f", provided that {self.condition}" if self.condition else ""
         source = (
             "operating system's randomness"
@@ -40,8 +46,8 @@ epsilon, n the number of rows).
         )
         return (
             f"The {self.mechanism} is {what} for {NEIGHBOURS[self.neighbours]}{when} "
-            f"(sensitivity {self.sensitivity:.6g}; {source}; rounding adds at most a factor "
-            "1 + 4e-12 n to epsilon, n the number of rows)."
+            f"(sensitivity {self.sensitivity:.6g}; {source}; in exact arithmetic, rounding of the "
+            "scores adds a factor 1 + 4e-12 n to epsilon, n the number of rows)."
         )
 
     def to_dict(self) -> dict[str, Any]:

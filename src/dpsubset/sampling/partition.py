@@ -97,7 +97,7 @@ class Partition:
 
     def excess(self, support: Support, log_weight: float) -> tuple[float, float]:
         """Return bounds on kappa (R(S) - bound(S)), from which acceptance is decided (T16)."""
-        low, high = self.problem._interval(support)
+        low, high = self.problem.enclose(support)
         return max(self.kappa * low + log_weight, 0.0), max(self.kappa * high + log_weight, 0.0)
 
     def rejected(self, index: int, excess: float) -> None:
@@ -166,7 +166,7 @@ class Partition:
         """Add a region to the partition as whatever serves it best."""
         if region.to_choose == 0:
             support = np.sort(np.array(region.inside, dtype=np.int64))
-            low, high = self.problem._interval(support)
+            low, high = self.problem.enclose(support)
             self._set_free(support, -self.kappa * (low + high) / 2)
             return
         count = math.comb(region.free.size, region.to_choose)

@@ -11,6 +11,7 @@ import numpy as np
 from dpsubset.cuts.reduced import extension_scores, multiplier, reduce
 from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import complete, start, steady
+from dpsubset.cuts.twins import Thinned, thin
 from dpsubset.errors import InputError
 from dpsubset.limits import Budget, Limits, Progress, ProgressCallback
 from dpsubset.problem import Problem
@@ -50,14 +51,30 @@ def top(
 
 
 def _top(problem: Problem, count: int, budget: Budget) -> list[Found]:
-    shortlist = _shortlist(problem, min(count, problem.n_supports))
     if problem.gram.affordable:
         problem.gram.full()
-    seed, mu = start(problem)
-    _seed_with_swaps(problem, shortlist, seed)
-    tree = Tree(problem, shortlist, [0.0, mu], budget)
-    proven = tree.run(_partition(problem, seed))
-    return shortlist.found(proven)
+    thinned = thin(problem)
+    reduced = thinned.problem
+    shortlist = _shortlist(reduced, min(count, reduced.n_supports))
+    seed, mu = start(reduced)
+    _seed_with_swaps(reduced, shortlist, seed)
+    tree = Tree(reduced, shortlist, [0.0, mu], budget)
+    proven = tree.run(_partition(reduced, seed))
+    found = shortlist.found(proven)
+    return found if reduced is problem else _with_images(thinned, found, count)
+
+
+def _with_images(thinned: Thinned, found: list[Found], count: int) -> list[Found]:
+    """Add the supports that were left out for being copies of others, best first."""
+    out: dict[tuple[int, ...], Found] = {}
+    for entry in found:
+        if entry.support in out:
+            continue
+        for support in thinned.images(entry.support):
+            if len(out) == count:
+                return list(out.values())
+            out.setdefault(support, Found(support, entry.score, entry.proven))
+    return list(out.values())
 
 
 def best_by_mistakes(
@@ -68,15 +85,16 @@ def best_by_mistakes(
     first = _top(problem, 1, budget)[0]
     out = [first]
     mu = multiplier(problem, first.support)
+    reduced = thin(problem, first.support).problem
     for mistakes in range(1, problem.to_choose + 1):
-        regions = patterns(problem, first.support, mistakes)
+        regions = patterns(reduced, first.support, mistakes)
         if not regions:
             break
-        shortlist = _shortlist(problem, 1)
-        for region in _first_patterns(problem, first.support, mistakes):
-            support = complete(problem, region, max(mu, steady(problem)))
+        shortlist = _shortlist(reduced, 1)
+        for region in _first_patterns(reduced, first.support, mistakes):
+            support = complete(reduced, region, max(mu, steady(problem)))
             shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
-        tree = Tree(problem, shortlist, [0.0, mu], budget)
+        tree = Tree(reduced, shortlist, [0.0, mu], budget)
         proven = tree.run(regions) and first.proven
         out += shortlist.found(proven)
     return out

@@ -40,7 +40,7 @@ def _weights(H, b, t, smallest, u):  # type: ignore[no-untyped-def]
                     largest[i - 1] = largest[i]
                     i += 1
                 largest[i - 1] = v
-        d = H[j, j] - largest.sum()
+        d = H[j, j] * (1.0 - 1e-13) - largest.sum()
         if d <= smallest * 0.25:
             usable = False
             break
@@ -138,9 +138,9 @@ def _pairs(H, b, ids, base, margin, data, columns, heap, filled):  # type: ignor
         for j in range(i):
             need = base - worst(heap[0], filled) + margin
             # By elimination, not by the determinant: the latter cancels for near-equal columns.
-            f = H[i, j] / H[i, i]
+            f = H[i, j] / H[i, i] if H[i, i] > 0.0 else 0.0
             left = b[j] - f * b[i]
-            pivot = H[j, j] - f * H[i, j]
+            pivot = H[j, j] - f * H[i, j] if H[i, i] > 0.0 else 0.0
             if pivot <= 0.0 or left * left > (need - b[i] * b[i] / H[i, i]) * pivot:
                 columns[-2] = ids[i]
                 columns[-1] = ids[j]
@@ -198,6 +198,8 @@ def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes):  # t
             level -= 1
             continue
         positions[level] = j + 1
+        if not Hl[j, j] > 0.0:  # proves nothing: leave the region to be split
+            return filled, -1
         stop = _last(ul, j, rem, need)
         gained = bl[j] * bl[j] / Hl[j, j]
         size = _keep(Hl[j], bl, j, stop, rem - 1, smallest, need - gained, kept, bs[level + 1])
@@ -256,6 +258,8 @@ def explore(inside, free, reduced, rule, data, size, heap, filled, nodes):  # ty
                 v -= rows[i, j] * eliminated[i, q]
             row[q] = v
         row[j] += penalty
+        if not row[j] > 0.0:
+            return filled, -1
         gained = b[j] * b[j] / row[j]
         columns[k] = free[j]
         c = _keep(row, b, j, stop, t - 1, smallest, need - gained, kept, target)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.cuts.curvature import curvature, smallest_eigenvalue
+from dpsubset.cuts.curvature import curvature, elimination_error, smallest_eigenvalue
 from dpsubset.cuts.reduced import Reduced, extension_scores, reduce
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.start import steady
@@ -154,14 +154,10 @@ class Tree:
         return found
 
     def _error(self, reduced: Reduced) -> float:
-        """Bound the rounding of an elimination: it grows with the condition number (T19)."""
-        scale = float(self._problem.gram.diagonal.max(initial=0.0)) + reduced.penalty
-        condition = scale / (reduced.penalty + self._curvature)
-        size = self._problem.size
-        return self._problem.slack / 2 + 1e-15 * size * size * condition * self._problem.energy
+        return elimination_error(self._problem, reduced.penalty + self._curvature)
 
     def _singles(self, region: Region, reduced: Reduced) -> None:
-        """Score every support of a region with one column to choose (T11: no slack at all)."""
+        """Score every support of a region with one column to choose (T11)."""
         bounds = reduced.base - reduced.single_gains()[region.free] - self._error(reduced)
         open_ = region.free[bounds + self._problem.slack < self._list.worst]
         scores = extension_scores(self._problem, reduced, open_)
@@ -228,4 +224,5 @@ class Tree:
             return known
         H = G[np.ix_(among, among)] - rows.T @ eliminated
         H[np.diag_indices(among.size)] += reduced.penalty
-        return max(known, smallest_eigenvalue(H))
+        scale = float(self._problem.gram.diagonal.max()) + reduced.penalty
+        return max(known, smallest_eigenvalue(H, scale))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dpsubset.tables.files import Table, pick_features, read_names, read_table
+from dpsubset.tables.files import Table, read_table
 from dpsubset.tables.limits import TableBounds, bounds_template, read_bounds
+from dpsubset.tables.names import looks_headless, pick_features, read_names
 
 __all__ = [
     "Table",
     "TableBounds",
     "bounds_template",
+    "looks_headless",
     "pick_features",
     "read_bounds",
     "read_names",

@@ -1,6 +1,6 @@
 """The bounds file: the limits of every column, written by the owner from public knowledge.
 
-[default]                # optional: for every column without a line of its own
+[default]                # optional: for every column without a line of its own, target included
 bounds = [-1, 1]
 
 [columns]
@@ -10,6 +10,7 @@ bounds = [-1, 1]
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ _HEADER = """\
 # of an instrument, a questionnaire's form. Do not look limits up in the table itself: limits taken
 # from the data break the privacy guarantee. Values outside the limits are clipped to them.
 #
-# One pair for all columns that have no line of their own:
+# One pair for all columns that have no line of their own, the target included:
 # [default]
 # bounds = [-1, 1]
 
@@ -40,10 +41,11 @@ _HEADER = """\
 
 @dataclass(frozen=True)
 class TableBounds:
-    """Limits of the features, by name, and of the target."""
+    """Limits of the features, by name, and of the target; and the digest of their file."""
 
     columns: dict[str, Pair]
     target: Pair
+    sha256: str
 
 
 def bounds_template(names: Iterable[str], target: str | None = None) -> str:
@@ -74,7 +76,8 @@ def read_bounds(
     known : iterable of str, optional
         All columns of the table: a name outside them is a mistake. Features and target, if None.
     """
-    content = _load(path)
+    raw = _read(path)
+    content = _parse(raw, path)
     columns = _section(content, "columns", path)
     default = _section(content, "default", path)
     extra = [key for key in content if key not in ("columns", "default")]
@@ -105,20 +108,26 @@ def read_bounds(
         )
     if fallback is not None:
         found.update(dict.fromkeys(missing, fallback))
-    return TableBounds({name: found[name] for name in names}, found[target])
+    digest = hashlib.sha256(raw).hexdigest()
+    return TableBounds({name: found[name] for name in names}, found[target], digest)
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> bytes:
     if path.is_dir():
         raise InputError(f"{path} is a folder. Name a TOML file with bounds")
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        return path.read_bytes()
     except FileNotFoundError:
         raise InputError(
             f"{path}: no such file. `dpsubset bounds TABLE --output {path}` writes a template"
         ) from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _parse(raw: bytes, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text. Give a TOML file with bounds") from None
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):

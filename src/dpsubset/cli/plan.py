@@ -1,0 +1,144 @@
+"""What `dpsubset select` settles before a row is read: mechanisms, columns, bounds."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.errors import InputError
+from dpsubset.estimators.bounds import column_limits
+from dpsubset.estimators.inputs import column_positions
+from dpsubset.estimators.release import (
+    MECHANISMS,
+    Choice,
+    check_seed,
+    check_size,
+    make_mechanism,
+    make_problem,
+)
+from dpsubset.mechanisms import Mechanism
+from dpsubset.problem import Problem
+from dpsubset.tables import pick_features, read_bounds, read_names
+
+__all__ = ["Plan", "Request", "make_mechanisms", "make_plan"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of `dpsubset select`, as the user gave them."""
+
+    table: Path
+    target: str
+    size: int
+    epsilon: float
+    bounds: Path | None
+    mechanism: str
+    neighbours: str
+    loss: str
+    ridge: float
+    radius: float
+    features: str | None
+    always_include: tuple[str, ...]
+    intercept: bool
+    count: int | None
+    trials: int | None
+    accounting: str | None
+    sensitivity: str
+    max_seconds: float | None
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything but the rows."""
+
+    features: tuple[str, ...]
+    limits: tuple[NDArray[np.float64], NDArray[np.float64]]
+    target_limits: tuple[float, float]
+    bounds_sha256: str
+    choice: Choice
+
+    def state(self, X: Any, y: Any, neighbours: str) -> Problem:
+        """State the problem of the rows."""
+        return make_problem(
+            X, y, self.limits, self.target_limits, self.choice, neighbours=neighbours
+        )
+
+
+def make_plan(request: Request, mechanisms: Iterable[Mechanism]) -> Plan:
+    """Check the options, the names of the columns and the bounds; no row is read."""
+    check_seed(request.seed, "--seed")
+    if request.bounds is None:
+        raise InputError(
+            f"--bounds is missing: the limits of the columns must be public knowledge. "
+            f"`dpsubset bounds {request.table} --output bounds.toml` writes a template to fill in"
+        )
+    known = read_names(request.table)
+    always = request.always_include
+    features = pick_features(known, request.target, _listed(request.features), always)
+    include = column_positions(always, features, len(features), "--always-include")
+    check_size(request.size, len(features), len(include), "--size")
+    given = read_bounds(request.bounds, features, request.target, known=known)
+    choice = Choice(
+        size=request.size,
+        loss=request.loss,
+        radius=request.radius,
+        ridge=request.ridge,
+        include=include,
+        intercept=request.intercept,
+    )
+    limits = column_limits(given.columns, features, len(features))
+    plan = Plan(features, limits, given.target, given.sha256, choice)
+    # The problem of an empty table: finds a wrong parameter before any row is read.
+    nothing = np.empty((0, len(features)))
+    rehearsal = plan.state(nothing, nothing[:, 0], "add-remove")
+    for mechanism in mechanisms:
+        mechanism.guarantee(rehearsal)
+    return plan
+
+
+def make_mechanisms(request: Request) -> dict[str, Mechanism]:
+    """Make the mechanisms asked for, by name."""
+    compared = request.mechanism == "all"
+    if not compared and request.mechanism not in MECHANISMS:
+        allowed = ", ".join([*MECHANISMS, "all"])
+        raise InputError(f"unknown mechanism {request.mechanism!r}; allowed: {allowed}")
+    tried = request.trials is not None and request.mechanism in ("top-r", "all")
+    if tried and request.accounting != "sharp" and request.neighbours == "add-remove":
+        raise InputError(
+            "the paper's accounting for --trials depends on the number of rows, which is private "
+            "under add-remove. Leave --trials out, or give --accounting sharp"
+        )
+    made = {}
+    for name in MECHANISMS if compared else [request.mechanism]:
+        own = name == "top-r" or not compared  # the parameters of top-r are not for the others
+        made[name] = make_mechanism(
+            name,
+            request.epsilon,
+            neighbours=request.neighbours,
+            sensitivity=request.sensitivity,
+            count=request.count if own else None,
+            trials=request.trials if own else None,
+            accounting=request.accounting if own else None,
+            max_seconds=request.max_seconds,
+        )
+    return made
+
+
+def _listed(features: str | None) -> tuple[str, ...] | None:
+    """Split a,b,c; a name that holds a comma is put in double quotes."""
+    if features is None:
+        return None
+    try:
+        names = next(csv.reader([features], strict=True, skipinitialspace=True), [])
+    except csv.Error:
+        raise InputError("--features has an open quote; give names separated by commas") from None
+    if not names or not all(names):
+        raise InputError("--features holds an empty name; give names separated by commas")
+    return tuple(names)
