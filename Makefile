@@ -27,7 +27,11 @@ test: install
 	$(BIN)/ruff check src tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(ONE_CORE) $(BIN)/pytest -n 2 --cov --cov-report=term
+# Compiled functions are run as plain Python first, on a part of the tests: this compares the two
+# ways, and shows their lines to the coverage.
+	NUMBA_DISABLE_JIT=1 $(ONE_CORE) $(BIN)/pytest -q -n 2 -W ignore::RuntimeWarning --cov --cov-report= --cov-fail-under=0 \
+		tests/losses tests/designs tests/cuts tests/sampling tests/interpreted
+	$(ONE_CORE) $(BIN)/pytest -n 2 --cov --cov-append --cov-report=term
 
 bench: install
 	mkdir -p benchmarks

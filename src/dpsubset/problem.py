@@ -30,10 +30,10 @@ def positive(value: Any, name: str, *, zero: bool = False) -> float:
     """
     good = isinstance(value, numbers.Real) and not isinstance(value, bool)
     number = float(value) if good else math.nan
-    if 1e-12 <= number <= 1e12 or (zero and number == 0):
+    if 1e-20 <= number <= 1e20 or (zero and number == 0):
         return number
     kind = "zero or a number" if zero else "a number"
-    raise InputError(f"{name} must be {kind} between 1e-12 and 1e12, not {value!r}")
+    raise InputError(f"{name} must be {kind} between 1e-20 and 1e20, not {value!r}")
 
 
 class Problem:

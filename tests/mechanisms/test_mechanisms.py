@@ -8,6 +8,7 @@ import pytest
 
 from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, Release, TopR
 from dpsubset.errors import InputError, UnprovenError
+from dpsubset.mechanisms.permute_and_flip import race_law
 from dpsubset.sampling.ranks import rank, skip, unrank
 from dpsubset.search import Limits
 
@@ -168,3 +169,10 @@ def test_ranks_are_a_numbering() -> None:
     assert unrank(0, 0, 4) == ()
     taken = [0, 3, 4, 9]
     assert [skip(i, taken) for i in range(6)] == [1, 2, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("ties", [1, 2, 15, 16, 17, 64])
+def test_the_race_law_with_ties(ties: int) -> None:
+    law = np.exp(race_law(np.r_[np.zeros(ties), 30.0]))
+    assert law.sum() == pytest.approx(1.0, abs=1e-12)
+    assert law[:ties] == pytest.approx(1 / ties, rel=1e-9)

@@ -4,9 +4,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
-from dpsubset import Problem, sampling
+from dpsubset import Exponential, PermuteAndFlip, Problem, sampling
 from dpsubset.privacy import as_randomness
+from dpsubset.sampling import partition as partition_module
 from dpsubset.sampling import race
 from dpsubset.sampling.partition import Partition
 from dpsubset.sampling.pieces import Envelope, Listed
@@ -48,6 +50,7 @@ def where(partition: Partition, support: tuple[int, ...]) -> list[float]:
 @pytest.mark.parametrize("limit", [0, 30, 10**6])
 def test_every_support_lies_in_one_piece_under_its_envelope(monkeypatch, seed, limit) -> None:
     monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", limit)
+    monkeypatch.setattr(partition_module, "_SEARCHES", {})
     given = problem(seed, correlated=seed % 2 == 1)
     partition = Partition(given, kappa=2.0)
     source = as_randomness(seed)
@@ -102,3 +105,48 @@ def test_rejections_refine_a_poor_piece(monkeypatch) -> None:
             partition.rejected(int(np.argmax(partition.masses)), 4.0)
     now = np.logaddexp.reduce([*partition.masses, *partition.single_weights])
     assert now < mass
+
+
+@pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
+@pytest.mark.parametrize("epsilon", [20.0, 120.0])
+@pytest.mark.parametrize("counts", [(3,), (200,)])
+def test_a_proven_list_with_a_tail_keeps_the_law(monkeypatch, kind, epsilon, counts) -> None:
+    """Chi-square at level 1e-4, with the list adopted at the first refinement."""
+    monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", 0)
+    monkeypatch.setattr(partition_module, "_SEARCHES", {1: 10**6})
+    monkeypatch.setattr(partition_module, "_COUNTS", counts)
+    monkeypatch.setattr(Partition, "_concentrated", lambda self: True)
+    adopted = []
+    true_adopt = Partition._adopt
+    monkeypatch.setattr(
+        Partition, "_adopt", lambda self, *a: (adopted.append(1), true_adopt(self, *a))[1]
+    )
+    monkeypatch.setattr(Partition, "_patience", lambda self, piece: 0.0)
+    given = problem(3, correlated=True)
+    mechanism = kind(epsilon=epsilon)
+    supports, logs = mechanism.probabilities(given)
+    index = {tuple(row): i for i, row in enumerate(supports.tolist())}
+    draws = mechanism.draw(given, 4000, random_state=5)
+    observed = np.bincount([index[tuple(r)] for r in draws.tolist()], minlength=len(logs))
+    expected = 4000 * np.exp(logs)
+    large = expected >= 5
+    pooled = np.append(expected[large], expected[~large].sum())
+    seen = np.append(observed[large], observed[~large].sum())
+    assert chisquare(seen[pooled > 0], pooled[pooled > 0] * 4000 / pooled.sum()).pvalue > 1e-4
+    if counts == (200,):
+        assert adopted
+
+
+def test_a_tail_of_the_wrong_height_would_be_noticed(monkeypatch) -> None:
+    """The twin: a tail below the true weights gives its supports too rarely."""
+    given = problem(3, correlated=True)
+    mechanism = Exponential(epsilon=1.0)
+    supports, logs = mechanism.probabilities(given)
+    partition = Partition(given, mechanism.kappa(given))
+    best = [tuple(row) for row in supports[np.argsort(-logs)][:3].tolist()]
+    weights = np.array([-partition.kappa * given.score(s) for s in best])
+    partition._adopt(best, weights, float(weights[-1]) - 2.0)
+    source = as_randomness(0)
+    draws = [tuple(race.draw_proportional(partition, source).tolist()) for _ in range(3000)]
+    share = np.mean([d in best for d in draws])
+    assert share > 2 * np.exp(np.sort(logs)[-3:]).sum()

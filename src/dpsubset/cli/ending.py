@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -29,11 +27,9 @@ def errors_as_text() -> Iterator[None]:
         raise _ending(f"error: the memory of this machine is not enough; {_SPENT}", 2) from None
     except KeyboardInterrupt:
         raise _ending(f"interrupted: {_SPENT}", 130) from None
-    except BrokenPipeError:
-        _forget_output()
+    except BrokenPipeError:  # whoever read our words has gone, as in `dpsubset ... | head`
         raise typer.Exit(141) from None
     except OSError as error:
-        _forget_output()
         where = f"{error.filename}: " if error.filename else ""
         why = error.strerror or "cannot be read or written"
         raise _ending(f"error: {where}{why}", 2) from None
@@ -42,11 +38,3 @@ def errors_as_text() -> Iterator[None]:
 def _ending(text: str, code: int) -> typer.Exit:
     typer.echo(text, err=True)
     return typer.Exit(code)
-
-
-def _forget_output() -> None:
-    """Send what is still buffered nowhere; flushing it at the exit would fail once more."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

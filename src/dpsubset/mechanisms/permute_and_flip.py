@@ -47,9 +47,8 @@ def race_law(heights: Floats) -> Floats:
     ends = [0.0, start]
     while ends[-1] < min(1.0, 160 * start):
         ends.append(min(1.0, 2 * ends[-1]))
-    if 1.0 - ends[-1] > 1e-6:
-        ends.append(1.0)
-    ends[-1] = 1.0  # a last panel of no width would have nodes that round to 1
+    # A last panel of hardly any width would have nodes that round to 1.
+    ends = [*(end for end in ends if end < 1.0 - 1e-6), 1.0]
     nodes, shares = np.polynomial.legendre.leggauss(40)
     width = np.diff(ends)[:, None]
     x = (np.array(ends[:-1])[:, None] + width * (nodes + 1) / 2).ravel()

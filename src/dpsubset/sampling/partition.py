@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
-from dpsubset import sampling
+from dpsubset import sampling, search
 from dpsubset.arrays import Floats
 from dpsubset.cuts.cut import Cut, CutMaker
+from dpsubset.cuts.reduced import extension_scores, reduce
 from dpsubset.cuts.region import Region, patterns, root
-from dpsubset.cuts.start import start
+from dpsubset.cuts.start import start, steady
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Budget, Limits
@@ -20,6 +21,7 @@ from dpsubset.sampling.pieces import (
     Listed,
     Piece,
     Support,
+    Tail,
     list_region,
 )
 
@@ -28,6 +30,9 @@ __all__ = ["Partition"]
 _PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
 _LIST_UP_TO = 20_000  # supports of a part that are listed rather than bounded
 _MEMORY = 4 << 30  # bytes that the pieces may take, roughly; beyond it the sampler gives up (T18)
+_HARD = 16  # refinements after which a full Gram matrix pays, if it can be had
+_SEARCHES = {16: 100_000, 64: 2_000_000, 512: 20_000_000}  # refinements: nodes of a search
+_COUNTS = (100, 2000, 20_000)  # lengths of the lists that it is asked for
 _QUICK_GRAM = 1e9  # multiplications up to which the full Gram matrix is formed at once
 
 
@@ -38,6 +43,7 @@ class Partition:
         self.problem = problem
         self.kappa = kappa
         self._budget = Budget(limits)
+        self._refined = 0
         self.pieces: list[Piece] = []
         self._stats = np.empty((2, 16))  # log mass and peak of every piece
         self.singles: list[Support] = []
@@ -46,18 +52,23 @@ class Partition:
         if problem.gram.affordable and problem.n_rows * problem.n_columns**2 <= _QUICK_GRAM:
             problem.gram.full()
         if math.comb(everything.free.size, everything.to_choose) <= sampling.ENUMERATION_LIMIT:
+            self._seed: tuple[int, ...] = ()
             self._maker = CutMaker(problem, 0.0)
             self._add(self._listed(everything))
         else:
-            seed, mu = start(problem)
+            self._seed, mu = start(problem)
             self._maker = CutMaker(problem, mu)
-            for region in self._starting(everything, seed):
+            for region in self._starting(everything):
                 self._place(region)
 
-    def _starting(self, everything: Region, seed: tuple[int, ...]) -> list[Region]:
+    def _starting(self, everything: Region) -> list[Region]:
         if everything.to_choose > _PATTERNS_UP_TO:
             return [everything]
-        return [r for k in range(everything.to_choose + 1) for r in patterns(self.problem, seed, k)]
+        return [
+            r
+            for k in range(everything.to_choose + 1)
+            for r in patterns(self.problem, self._seed, k)
+        ]
 
     @property
     def masses(self) -> Floats:
@@ -132,6 +143,15 @@ class Partition:
         held = 32 * len(self.pieces) * self.problem.n_columns
         if self._budget.over or held > _MEMORY:
             raise UnprovenError(REFUSED)
+        self._refined += 1
+        if self._refined == _HARD and self.problem.gram.affordable:
+            self.problem.gram.full()
+        if (
+            self._seed
+            and self._refined in _SEARCHES
+            and self._settled_by_search(_SEARCHES[self._refined])
+        ):
+            return
         piece = self.pieces[index]
         if isinstance(piece, Listed):
             supports, log_weights, rest = piece.take_out(level)
@@ -149,6 +169,53 @@ class Partition:
                 return
             piece.optimised = True
         self._split(index, piece)
+
+    def _settled_by_search(self, nodes: int) -> bool:
+        """Try to find all supports that matter by proven searches; the rest becomes one tail.
+
+        Where the law is concentrated this is far quicker than refining envelopes.
+        """
+        if not self._concentrated():
+            return False
+        for count in _COUNTS:
+            found = search.top(self.problem, count, limits=Limits(nodes=nodes))
+            if not found[-1].proven:
+                return False
+            logs = -self.kappa * np.array([f.score for f in found])
+            rest = self.problem.n_supports - len(found)
+            common = float(logs[-1]) + self.kappa * self.problem.slack
+            if rest == 0 or (
+                logs[0] - common >= 1.0
+                and common + math.log(rest) <= np.logaddexp.reduce(logs) + 1.0
+            ):
+                self._adopt([f.support for f in found], logs, common)
+                return True
+        return False
+
+    def _concentrated(self) -> bool:
+        """Whether even the best supports that share all columns but one differ by much.
+
+        If not, the law is spread over far more supports than could be listed.
+        """
+        problem, floor = self.problem, steady(self.problem)
+        scores = [
+            extension_scores(problem, reduce(problem, region.inside, floor), region.free)
+            for region in patterns(problem, self._seed, 1)
+            if region.to_choose == 1
+        ]
+        near = np.sort(np.concatenate(scores))[:100] if scores else np.zeros(1)
+        gap = self.kappa * float(near[-1] - problem.score(self._seed))
+        return 4 * gap > math.log(problem.n_supports)
+
+    def _adopt(self, supports: list[tuple[int, ...]], logs: Floats, common: float) -> None:
+        """Set the supports free, and put all others under one common weight."""
+        free = {tuple(support.tolist()) for support in self.singles}
+        for support, log_weight in zip(supports, logs, strict=True):
+            if support not in free:
+                self._set_free(np.array(support, dtype=np.int64), float(log_weight))
+        self.pieces.clear()
+        if self.problem.n_supports > len(self.singles):
+            self._add(Tail(self.problem, self.singles, common))
 
     def _split(self, index: int, piece: Envelope) -> None:
         """Split on the column of most uncertain inclusion among the heaviest support's."""

@@ -16,8 +16,9 @@ from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import block_tables, draw_subset
 from dpsubset.losses.squared import support_scores
 from dpsubset.problem import Problem
+from dpsubset.sampling.ranks import rank, skip, unrank
 
-__all__ = ["Envelope", "Listed", "Piece", "RandomSource", "list_region"]
+__all__ = ["Envelope", "Listed", "Piece", "RandomSource", "Tail", "list_region"]
 
 Support = NDArray[np.int64]
 
@@ -34,12 +35,16 @@ class RandomSource(Protocol):
     def exponentials(self, count: int) -> Floats:
         """Return independent exponential numbers of mean 1."""
 
+    def below(self, bound: int) -> int:
+        """Return a uniform whole number in 0, ..., bound - 1."""
+
 
 class Piece(ABC):
     """A set of supports under an envelope: log weights that are never below -kappa R(S)."""
 
     log_mass: float  # log of the envelope's sum over the piece
     peak: float  # log of its largest weight
+    exact = False  # whether the envelope is -kappa R(S) itself
 
     @abstractmethod
     def draw(self, source: RandomSource) -> tuple[Support, float]:
@@ -48,6 +53,8 @@ class Piece(ABC):
 
 class Listed(Piece):
     """Supports written out with exact weights, heaviest first."""
+
+    exact = True
 
     def __init__(self, supports: Support, log_weights: Floats) -> None:
         order = np.argsort(-log_weights, kind="stable")
@@ -73,6 +80,27 @@ class Listed(Piece):
         rest = Listed.__new__(Listed)
         rest._set(self.supports[count:], self.log_weights[count:])
         return *heavy, rest
+
+
+class Tail(Piece):
+    """All supports but some, under one common weight: what a proven list of the best leaves."""
+
+    def __init__(self, problem: Problem, taken: list[Support], log_weight: float) -> None:
+        self._problem = problem
+        place = {int(j): i for i, j in enumerate(problem.free)}
+        self._taken = sorted(
+            rank(sorted(place[int(j)] for j in support if int(j) in place)) for support in taken
+        )
+        self._count = problem.n_supports - len(taken)
+        self.peak = log_weight
+        self.log_mass = log_weight + math.log(self._count)
+
+    def draw(self, source: RandomSource) -> tuple[Support, float]:
+        number = skip(source.below(self._count), self._taken)
+        free = self._problem.free
+        chosen = free[list(unrank(number, self._problem.to_choose, free.size))]
+        support = np.sort(np.array([*self._problem.include, *chosen], dtype=np.int64))
+        return support, self.peak
 
 
 class Envelope(Piece):

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpsubset.arrays import Floats
 from dpsubset.sampling.partition import Partition
-from dpsubset.sampling.pieces import Envelope, RandomSource, Support
+from dpsubset.sampling.pieces import RandomSource, Support
 
 __all__ = ["draw_index", "draw_proportional", "draw_race"]
 
@@ -23,7 +23,7 @@ def draw_proportional(partition: Partition, source: RandomSource) -> Support:
             return partition.singles[index - len(partition.pieces)]
         piece = partition.pieces[index]
         support, log_weight = piece.draw(source)
-        if not isinstance(piece, Envelope):
+        if piece.exact:
             return support
         low, high = partition.excess(support, log_weight)
         if _reaches(source.exponential(), low, high):
@@ -78,7 +78,7 @@ def _ring(partition: Partition, index: int, now: float, source: RandomSource) ->
     piece = partition.pieces[index]
     support, log_weight = piece.draw(source)
     low = high = 0.0
-    if isinstance(piece, Envelope):
+    if not piece.exact:
         low, high = partition.excess(support, log_weight)
     passed = math.exp(now + log_weight - (low + high) / 2)  # a x, at most 1/2
     factor = math.log(2.0 * (1.0 - passed))

@@ -1,0 +1,56 @@
+"""Copies of columns: left out of searches, and put back."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from dpsubset import Problem, search
+from dpsubset.cuts.twins import thin
+
+
+def problem(size: int, *, ridge: float = 0.3, **options) -> Problem:
+    rng = np.random.default_rng(size)
+    base = rng.uniform(-1, 1, size=(30, 4))
+    X = base[:, [0, 1, 1, 1, 2, 1, 0, 0, 3, 0]]
+    y = 0.6 * base[:, 0] - 0.4 * base[:, 1] + 0.1 * rng.normal(size=30)
+    return Problem(X, y, size=size, x_bound=1, y_bound=1, radius=1.0, ridge=ridge, **options)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+@pytest.mark.parametrize("options", [{}, {"include": [6], "exclude": [2]}])
+def test_searches_with_copies_equal_brute_force(size: int, ridge: float, options) -> None:
+    given = problem(size, ridge=ridge, **options)
+    allowed = [
+        s
+        for s in combinations(range(10), size)
+        if set(given.include) <= set(s) and not set(given.exclude) & set(s)
+    ]
+    scores = {s: given.score(s) for s in allowed}
+    for count in (1, 2, 5, len(allowed)):
+        found = search.top(given, count)
+        assert [f.score for f in found] == pytest.approx(sorted(scores.values())[:count], abs=1e-9)
+        assert len({f.support for f in found}) == len(found)
+        assert all(scores[f.support] == pytest.approx(f.score, abs=1e-9) for f in found)
+    best = set(search.best(given).support)
+    for k, entry in enumerate(search.best_by_mistakes(given)):
+        least = min(v for s, v in scores.items() if len(set(s) - best) == k)
+        assert entry.score == pytest.approx(least, abs=1e-9)
+
+
+def test_only_superfluous_copies_leave() -> None:
+    assert thin(problem(4)).problem.free.tolist() == list(range(10))
+    two = thin(problem(2))
+    assert two.problem.free.tolist() == [0, 1, 2, 4, 6, 8]
+    assert sorted(two.images((0, 1))) == sorted(
+        tuple(sorted((a, b))) for a in (0, 6, 7, 9) for b in (1, 2, 3, 5)
+    )
+    assert thin(problem(1), kept=(0, 6, 7)).problem.free.tolist() == [0, 1, 4, 6, 7, 8, 9]
+
+
+def test_columns_that_only_look_alike_stay() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.permuted(np.repeat([[1.0], [-1.0]], 10, axis=0) * np.ones((1, 12)), axis=0)
+    given = Problem(X, np.zeros(20), size=2, x_bound=1, y_bound=1, radius=1.0, ridge=1.0)
+    assert thin(given).problem is given

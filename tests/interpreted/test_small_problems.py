@@ -1,0 +1,46 @@
+"""A little of everything on problems small enough to be run without compilation as well."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from dpsubset import Exponential, PermuteAndFlip, Problem, search
+from dpsubset.experiments.warm import warm_up
+
+
+def problem(seed: int, **options) -> Problem:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(25, 8))
+    if seed % 2:
+        X = 0.3 * X + rng.normal(size=(25, 1))
+    y = X[:, 0] + X[:, 1] - X[:, 2] + 0.3 * rng.normal(size=25)
+    settings = {"x_bound": 1.0, "y_bound": 1.0, "radius": 1.0, "ridge": 0.2, **options}
+    return Problem(X, y, size=4, **settings)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("radius", [0.2, 2.0])
+@pytest.mark.parametrize("ridge", [0.0, 0.5])
+def test_searches(seed: int, radius: float, ridge: float) -> None:
+    given = problem(seed, radius=radius, ridge=ridge)
+    scores = {s: given.score(s) for s in combinations(range(8), 4)}
+    ordered = sorted(scores.values())
+    for count in (1, 7, 70):
+        found = search.top(given, count)
+        assert [f.score for f in found] == pytest.approx(ordered[:count], abs=1e-9)
+        assert all(f.proven for f in found)
+    best = set(search.best(given).support)
+    for k, found in enumerate(search.best_by_mistakes(given)):
+        least = min(v for s, v in scores.items() if len(set(s) - best) == k)
+        assert found.score == pytest.approx(least, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
+def test_draws(kind) -> None:
+    draws = kind(epsilon=1e5).draw(problem(0), 20, random_state=1)
+    assert tuple(draws[0]) == search.best(problem(0)).support
+
+
+def test_warming_up_touches_everything() -> None:
+    warm_up()
