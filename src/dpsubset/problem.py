@@ -170,7 +170,7 @@ class Problem:
     @cached_property
     def energy(self) -> float:
         """y'y, the score of the empty support."""
-        return float(self.y @ self.y)
+        return float(np.sum(self.y**2))  # pairwise summation
 
     def score(self, support: Iterable[int]) -> float:
         """Return R(S), summed over rows: the smallest penalised loss on the support (T1)."""

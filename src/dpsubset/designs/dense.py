@@ -239,7 +239,8 @@ class DenseDesign(Design):
                 out += self._projected(rows, vectors[rows])
         else:
             for columns in self._blocks(self.n_columns, self.n_rows):
-                out[:, columns] = vectors.T @ self._mapped(slice(None), columns)
+                for rows in _row_chunks(self.n_rows):
+                    out[:, columns] += vectors[rows].T @ self._mapped(rows, columns)
         return out.T
 
     def _projected(self, rows: slice, vectors: Floats) -> Floats:
