@@ -66,6 +66,11 @@ class Budget:
         """Whether a limit is reached."""
         return self._left <= 0 or (self._timed and time.monotonic() > self._deadline)
 
+    def part(self, nodes: int) -> Limits:
+        """Return limits for a part of the job: so many nodes, and the time that is left."""
+        left = max(self._deadline - time.monotonic(), 1e-3)
+        return Limits(nodes=nodes, seconds=left if self._timed else None)
+
     def spend(self, nodes: int) -> None:
         """Count nodes."""
         self._left -= nodes

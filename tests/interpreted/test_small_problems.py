@@ -4,9 +4,15 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from dpsubset import Exponential, PermuteAndFlip, Problem, search
+from dpsubset.cuts import reduced, symmetric
+from dpsubset.designs import dense
 from dpsubset.experiments.warm import warm_up
+from dpsubset.losses import squared
+from dpsubset.sampling import pieces
+from dpsubset.search import heap, kernel
 
 
 def problem(seed: int, **options) -> Problem:
@@ -42,5 +48,23 @@ def test_draws(kind) -> None:
     assert tuple(draws[0]) == search.best(problem(0)).support
 
 
-def test_warming_up_touches_everything() -> None:
+ENTRANCES = [
+    symmetric.block_tables,
+    symmetric.draw_subset,
+    symmetric.inclusion,
+    reduced._extend,
+    dense._peaks,
+    dense._project,
+    dense._scan,
+    squared.solve,
+    squared.support_scores,
+    pieces._combinations,
+    heap.push,
+    kernel.explore,
+]
+
+
+@pytest.mark.parametrize("function", ENTRANCES, ids=lambda f: f.__name__)
+def test_warming_up_compiles_what_is_called(function) -> None:
     warm_up()
+    assert not isinstance(function, Dispatcher) or function.signatures

@@ -22,8 +22,8 @@ class Guarantee:
 
     >>> print(Guarantee("exponential mechanism", 1.0, "add-remove", sensitivity=4.0))
     The exponential mechanism is 1-differentially private for tables of which one has one row more \
-(sensitivity 4; operating system's randomness; in exact arithmetic, rounding of the scores adds a \
-factor 1 + 4e-12 n to epsilon, n the number of rows).
+(sensitivity 4; operating system's randomness; meant in exact arithmetic, rounding of the scores \
+adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
     """
 
     mechanism: str
@@ -46,8 +46,8 @@ factor 1 + 4e-12 n to epsilon, n the number of rows).
         )
         return (
             f"The {self.mechanism} is {what} for {NEIGHBOURS[self.neighbours]}{when} "
-            f"(sensitivity {self.sensitivity:.6g}; {source}; in exact arithmetic, rounding of the "
-            "scores adds a factor 1 + 4e-12 n to epsilon, n the number of rows)."
+            f"(sensitivity {self.sensitivity:.6g}; {source}; meant in exact arithmetic, rounding "
+            "of the scores adds a factor 1 + 4e-12 n to epsilon, n the number of rows)."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -178,7 +178,7 @@ class Partition:
         if not self._concentrated():
             return False
         for count in _COUNTS:
-            found = search.top(self.problem, count, limits=Limits(nodes=nodes))
+            found = search.top(self.problem, count, limits=self._budget.part(nodes))
             if not found[-1].proven:
                 return False
             logs = -self.kappa * np.array([f.score for f in found])
