@@ -64,7 +64,13 @@ ENTRANCES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def warmed() -> None:
+    if isinstance(kernel.explore, Dispatcher):  # plain Python cannot be warmed, only waited for
+        warm_up()
+
+
+@pytest.mark.usefixtures("warmed")
 @pytest.mark.parametrize("function", ENTRANCES, ids=lambda f: f.__name__)
 def test_warming_up_compiles_what_is_called(function) -> None:
-    warm_up()
     assert not isinstance(function, Dispatcher) or function.signatures
