@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.compiled import compiled
 from dpsubset.losses.squared import solve
 from dpsubset.problem import Problem
 
@@ -71,7 +71,7 @@ def multiplier(problem: Problem, support: tuple[int, ...]) -> float:
     return float(solve(block, b, problem.ridge, problem.radius, np.empty(index.size))[2])
 
 
-@njit(cache=True)
+@compiled()
 def _extend(block, rows, diagonal, b_in, b_new, ridge, radius, gains):  # type: ignore[no-untyped-def]
     k = b_in.size
     G = np.empty((k + 1, k + 1))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from dpsubset.compiled import compiled
 
 __all__ = ["block_tables", "draw_subset", "inclusion", "log_total"]
 
 
-@njit(cache=True)
+@compiled()
 def _logadd(a, b):  # type: ignore[no-untyped-def]
     if a < b:
         a, b = b, a
@@ -17,14 +18,14 @@ def _logadd(a, b):  # type: ignore[no-untyped-def]
     return a + np.log1p(np.exp(b - a))
 
 
-@njit(cache=True)
+@compiled()
 def _absorb(poly, w):  # type: ignore[no-untyped-def]
     """Multiply a log polynomial by (1 + e^w x), in place, up to its degree."""
     for r in range(poly.size - 1, 0, -1):
         poly[r] = _logadd(poly[r], poly[r - 1] + w)
 
 
-@njit(cache=True)
+@compiled()
 def log_total(w, t):  # type: ignore[no-untyped-def]
     """Return the log of the sum, over all subsets of size t, of exp(sum of w)."""
     poly = np.full(t + 1, -np.inf)
@@ -34,7 +35,7 @@ def log_total(w, t):  # type: ignore[no-untyped-def]
     return poly[t]
 
 
-@njit(cache=True)
+@compiled()
 def inclusion(w, t):  # type: ignore[no-untyped-def]
     """Return the log total and every column's probability of inclusion in a random subset."""
     p = w.size
@@ -56,7 +57,7 @@ def inclusion(w, t):  # type: ignore[no-untyped-def]
     return total, out
 
 
-@njit(cache=True)
+@compiled()
 def _block(w, poly):  # type: ignore[no-untyped-def]
     """Fill `poly` with the log polynomial of a block of columns.
 
@@ -81,7 +82,7 @@ def _block(w, poly):  # type: ignore[no-untyped-def]
             _absorb(poly, w[j])
 
 
-@njit(cache=True)
+@compiled()
 def block_tables(w, t, block):  # type: ignore[no-untyped-def]
     """Return each block's own polynomial and the product of it and all later ones."""
     count = (w.size + block - 1) // block
@@ -96,7 +97,7 @@ def block_tables(w, t, block):  # type: ignore[no-untyped-def]
     return own, later
 
 
-@njit(cache=True)
+@compiled()
 def draw_subset(w, t, block, own, later, uniforms):  # type: ignore[no-untyped-def]
     """Draw positions of a subset of size t with probability proportional to exp(sum of w).
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.compiled import compiled
 from dpsubset.designs.base import Columns, Design
 from dpsubset.errors import InputError
 
@@ -26,7 +26,7 @@ _TILE = 1024  # columns that the compiled loops work on at once
 _FEW = 8  # vectors that they work on at once
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _scan_row(source, middle, scale, bound, squares):  # type: ignore[no-untyped-def]
     """Add the squares of a row's mapped entries; count those outside and those not finite."""
     outside = 0
@@ -42,7 +42,7 @@ def _scan_row(source, middle, scale, bound, squares):  # type: ignore[no-untyped
     return outside, broken
 
 
-@njit(cache=True)
+@compiled()
 def _scan(X, middle, scale, bound, squares):  # type: ignore[no-untyped-def]
     """Scan the table in tiles of columns, so that what is summed stays in the cache."""
     outside = 0
@@ -56,7 +56,7 @@ def _scan(X, middle, scale, bound, squares):  # type: ignore[no-untyped-def]
     return outside, broken
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _peak_rows(x0, x1, x2, x3, y, squares, peaks, products):  # type: ignore[no-untyped-def]
     for j in range(squares.size):
         a, b = np.float64(x0[j]), np.float64(x1[j])
@@ -70,7 +70,7 @@ def _peak_rows(x0, x1, x2, x3, y, squares, peaks, products):  # type: ignore[no-
         peaks[j] = a if a > peaks[j] else peaks[j]
 
 
-@njit(cache=True)
+@compiled()
 def _peaks(X, y, squares, peaks, products):  # type: ignore[no-untyped-def]
     """Sum squares and products with y and find largest sizes, all in one pass.
 
@@ -92,7 +92,7 @@ def _peaks(X, y, squares, peaks, products):  # type: ignore[no-untyped-def]
             _peak_rows(X[i, tile], x1, x2, x3, weights, squares[tile], peaks[tile], products[tile])
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _load(source, middle, scale, bound, plain, out):  # type: ignore[no-untyped-def]
     """Write a row, widened to float64 and, unless it is plain, mapped and clipped."""
     if plain:
@@ -105,7 +105,7 @@ def _load(source, middle, scale, bound, plain, out):  # type: ignore[no-untyped-
             out[j] = -bound if x < -bound else x
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _project(X, middle, scale, bound, plain, U, out):  # type: ignore[no-untyped-def]
     """Add U'V to `out` (k, p), V the clipped and mapped X; four rows and a tile at a time."""
     n, p = X.shape

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dpsubset.arrays import Floats
+from dpsubset.compiled import compiled
 from dpsubset.losses.base import Fit, Loss
 
 __all__ = ["Squared", "fit_moments", "solve", "support_scores"]
@@ -14,7 +14,7 @@ __all__ = ["Squared", "fit_moments", "solve", "support_scores"]
 _NOTHING = 1e-150  # a correlation that underflows when squared has no gain
 
 
-@njit(cache=True)
+@compiled()
 def _factor(G, penalty, L):  # type: ignore[no-untyped-def]
     """Cholesky-factor G + penalty; False when a pivot is too small to be trusted."""
     for i in range(G.shape[0]):
@@ -32,7 +32,7 @@ def _factor(G, penalty, L):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
+@compiled()
 def _forward(L, x):  # type: ignore[no-untyped-def]
     """Replace x by L^-1 x."""
     for i in range(x.size):
@@ -42,7 +42,7 @@ def _forward(L, x):  # type: ignore[no-untyped-def]
         x[i] = v / L[i, i]
 
 
-@njit(cache=True)
+@compiled()
 def _backward(L, x):  # type: ignore[no-untyped-def]
     """Replace x by L'^-1 x."""
     for i in range(x.size - 1, -1, -1):
@@ -52,7 +52,7 @@ def _backward(L, x):  # type: ignore[no-untyped-def]
         x[i] = v / L[i, i]
 
 
-@njit(cache=True)
+@compiled()
 def _newton(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
     """Fill `beta` and return the ball's multiplier, or -1 when a pivot is not to be trusted.
 
@@ -84,7 +84,7 @@ def _newton(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
     return mu
 
 
-@njit(cache=True)
+@compiled()
 def _secular(w, c, radius):  # type: ignore[no-untyped-def]
     """Return mu >= 0 with sum (c/(w+mu))^2 = radius^2, or 0 if the ball is not active.
 
@@ -111,7 +111,7 @@ def _secular(w, c, radius):  # type: ignore[no-untyped-def]
     return mu
 
 
-@njit(cache=True)
+@compiled()
 def solve(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
     """Fill `beta`, the minimiser over the ball; return the primal and the dual gain, and mu.
 
@@ -153,7 +153,7 @@ def solve(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
     return primal, dual, mu
 
 
-@njit(cache=True)
+@compiled()
 def support_scores(G, b, yy, supports, ridge, radius):  # type: ignore[no-untyped-def]
     """Return R(S) for every row S of `supports` (indices into G and b)."""
     m, k = supports.shape

@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.compiled import compiled
 from dpsubset.cuts.cut import Cut
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import block_tables, draw_subset
@@ -131,7 +131,7 @@ class Envelope(Piece):
         return support.astype(np.int64), weight
 
 
-@njit(cache=True)
+@compiled()
 def _combinations(p, t, count):  # type: ignore[no-untyped-def]
     """Return all increasing t-tuples below p in lexicographic order."""
     out = np.empty((count, t), np.int64)

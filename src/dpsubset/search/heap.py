@@ -7,18 +7,19 @@ supports on it (and of some that left it: they are worse than the threshold and 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from dpsubset.compiled import compiled
 
 __all__ = ["push", "worst"]
 
 
-@njit(cache=True)
+@compiled()
 def worst(scores, filled):  # type: ignore[no-untyped-def]
     """Return the score to beat: the worst of a full list, infinity for one with room."""
     return scores[0] if filled == scores.size else np.inf
 
 
-@njit(cache=True)
+@compiled()
 def _is_new(seen, used, key):  # type: ignore[no-untyped-def]
     """Put a key, never 0, into the set; False if it was there."""
     mask = np.uint64(seen.size - 1)
@@ -32,7 +33,7 @@ def _is_new(seen, used, key):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
+@compiled()
 def push(heap, filled, score, key, support):  # type: ignore[no-untyped-def]
     """Put a support on the list, unless it is there or not good enough; return the new length."""
     scores, keys, supports, seen, used = heap

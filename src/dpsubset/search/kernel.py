@@ -9,15 +9,15 @@ below which nothing can be told apart from zero. Nodes are counted in units of s
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dpsubset.compiled import compiled
 from dpsubset.losses.squared import solve
 from dpsubset.search.heap import push, worst
 
 __all__ = ["explore"]
 
 
-@njit(cache=True)
+@compiled()
 def _weights(H, b, t, smallest, u):  # type: ignore[no-untyped-def]
     """Fill `u` with column weights whose t largest add up to a bound on any t columns' gain (T11).
 
@@ -49,7 +49,7 @@ def _weights(H, b, t, smallest, u):  # type: ignore[no-untyped-def]
         u[:] = gershgorin
 
 
-@njit(cache=True)
+@compiled()
 def _last(u, j, t, need):  # type: ignore[no-untyped-def]
     """Return the end of the sorted columns that can join column j in a set of t worth having."""
     stop = j + t
@@ -59,7 +59,7 @@ def _last(u, j, t, need):  # type: ignore[no-untyped-def]
     return stop
 
 
-@njit(cache=True)
+@compiled()
 def _keep(row, b, j, stop, t, smallest, need, kept, target):  # type: ignore[no-untyped-def]
     """List the columns j+1..stop-1 that can still matter once column j is in; return how many.
 
@@ -91,7 +91,7 @@ def _keep(row, b, j, stop, t, smallest, need, kept, target):  # type: ignore[no-
     return count
 
 
-@njit(cache=True)
+@compiled()
 def _reduce(H, j, kept, out):  # type: ignore[no-untyped-def]
     """Eliminate column j from the columns `kept`: a Schur complement."""
     for a in range(kept.size):
@@ -101,7 +101,7 @@ def _reduce(H, j, kept, out):  # type: ignore[no-untyped-def]
             out[a, c] = row[kept[c]] - factor * H[j, kept[c]]
 
 
-@njit(cache=True)
+@compiled()
 def _leaf(data, columns, heap, filled):  # type: ignore[no-untyped-def]
     """Score one support exactly and offer it to the list."""
     G, y_corr, yy, ridge, radius, names, keys = data
@@ -120,7 +120,7 @@ def _leaf(data, columns, heap, filled):  # type: ignore[no-untyped-def]
     return push(heap, filled, score, key, support)
 
 
-@njit(cache=True)
+@compiled()
 def _singles(pivots, b, ids, base, margin, data, columns, heap, filled):  # type: ignore[no-untyped-def]
     """Go through the last column: its gain is exact, from the diagonal alone."""
     for i in range(b.size):
@@ -131,7 +131,7 @@ def _singles(pivots, b, ids, base, margin, data, columns, heap, filled):  # type
     return filled
 
 
-@njit(cache=True)
+@compiled()
 def _pairs(H, b, ids, base, margin, data, columns, heap, filled):  # type: ignore[no-untyped-def]
     """Go through the last two columns: their gain has a closed form, so no bound is needed."""
     for i in range(b.size):
@@ -148,7 +148,7 @@ def _pairs(H, b, ids, base, margin, data, columns, heap, filled):  # type: ignor
     return filled
 
 
-@njit(cache=True)
+@compiled()
 def _sort(H, b, ids, u, t, smallest):  # type: ignore[no-untyped-def]
     """Weigh a level's columns and put the heaviest first."""
     _weights(H, b, t, smallest, u)
@@ -159,7 +159,7 @@ def _sort(H, b, ids, u, t, smallest):  # type: ignore[no-untyped-def]
     H[:] = H[order][:, order]
 
 
-@njit(cache=True)
+@compiled()
 def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes):  # type: ignore[no-untyped-def]
     """Search t >= 2 of the columns `ids`, depth first; `columns` holds the others of the support.
 
@@ -215,7 +215,7 @@ def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes):  # t
     return filled, nodes
 
 
-@njit(cache=True)
+@compiled()
 def _entry(G, ids, rows, eliminated, row, j, a, e):  # type: ignore[no-untyped-def]
     """Return an entry of the matrix reduced by the columns inside and by column j."""
     v = G[ids[a], ids[e]]
@@ -224,7 +224,7 @@ def _entry(G, ids, rows, eliminated, row, j, a, e):  # type: ignore[no-untyped-d
     return v - row[a] * row[e] / row[j]
 
 
-@njit(cache=True)
+@compiled()
 def explore(inside, free, reduced, rule, data, size, heap, filled, nodes):  # type: ignore[no-untyped-def]
     """Search all supports inside + A, A among the columns `free`, below the list's worst score.
 
