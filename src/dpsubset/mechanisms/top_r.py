@@ -17,9 +17,8 @@ from dpsubset.limits import REFUSED, Limits
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.problem import Problem
-from dpsubset.sampling.pieces import Support
+from dpsubset.sampling.pieces import Support, Tail
 from dpsubset.sampling.race import draw_index
-from dpsubset.sampling.ranks import rank, skip, unrank
 
 __all__ = ["TopR"]
 
@@ -121,12 +120,11 @@ class TopR(Mechanism):
             raise UnprovenError(REFUSED)
         supports = [np.array(f.support, dtype=np.int64) for f in found]
         logs = -self.kappa(problem) * np.array([f.score for f in found])
-        tail = problem.n_supports - len(found)
-        if tail:
-            logs = np.append(logs, math.log(tail) + logs[-1])
-        place = {int(j): i for i, j in enumerate(problem.free)}
-        taken = sorted(rank(sorted(place[j] for j in f.support if j in place)) for f in found)
-        stuck = -self.trials * _log_share(len(found), problem.n_supports) if tail else math.inf
+        if len(found) == problem.n_supports:
+            return lambda randomness: supports[draw_index(logs, randomness)]
+        tail = Tail(problem, supports, float(logs[-1]))
+        logs = np.append(logs, tail.log_mass)
+        stuck = -self.trials * _log_share(len(found), problem.n_supports)
 
         def draw(randomness: Randomness) -> Support:
             index = draw_index(logs, randomness)
@@ -135,9 +133,7 @@ class TopR(Mechanism):
             # All trials fall on listed supports with probability q^T; then the last one counts.
             if randomness.exponential() > stuck:
                 return supports[randomness.below(len(supports))]
-            number = skip(randomness.below(tail), taken)
-            chosen = problem.free[list(unrank(number, problem.to_choose, problem.free.size))]
-            return np.sort(np.concatenate([np.array(problem.include, dtype=np.intp), chosen]))
+            return tail.draw(randomness)[0]
 
         return draw
 

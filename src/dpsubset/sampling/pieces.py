@@ -18,7 +18,7 @@ from dpsubset.losses.squared import support_scores
 from dpsubset.problem import Problem
 from dpsubset.sampling.ranks import rank, skip, unrank
 
-__all__ = ["Envelope", "Listed", "Piece", "RandomSource", "Tail", "list_region"]
+__all__ = ["Envelope", "Listed", "Piece", "RandomSource", "Tail", "list_region", "pick"]
 
 Support = NDArray[np.int64]
 
@@ -37,6 +37,12 @@ class RandomSource(Protocol):
 
     def below(self, bound: int) -> int:
         """Return a uniform whole number in 0, ..., bound - 1."""
+
+
+def pick(cumulated: Floats, source: RandomSource) -> int:
+    """Draw an index in proportion to the steps of a cumulated sum."""
+    at = source.uniforms(1)[0] * cumulated[-1]
+    return min(int(np.searchsorted(cumulated, at, side="right")), cumulated.size - 1)
 
 
 class Piece(ABC):
@@ -67,8 +73,7 @@ class Listed(Piece):
         self.log_mass = self.peak + math.log(self._cumulated[-1])
 
     def draw(self, source: RandomSource) -> tuple[Support, float]:
-        at = source.uniforms(1)[0] * self._cumulated[-1]
-        i = min(int(np.searchsorted(self._cumulated, at, side="right")), self.log_weights.size - 1)
+        i = pick(self._cumulated, source)
         return self.supports[i], float(self.log_weights[i])
 
     def take_out(self, level: float) -> tuple[Support, Floats, Listed | None]:

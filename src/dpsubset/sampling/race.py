@@ -8,7 +8,7 @@ import numpy as np
 
 from dpsubset.arrays import Floats
 from dpsubset.sampling.partition import Partition
-from dpsubset.sampling.pieces import RandomSource, Support
+from dpsubset.sampling.pieces import RandomSource, Support, pick
 
 __all__ = ["draw_index", "draw_proportional", "draw_race"]
 
@@ -33,9 +33,7 @@ def draw_proportional(partition: Partition, source: RandomSource) -> Support:
 
 def draw_index(logs: Floats, source: RandomSource) -> int:
     """Draw an index in proportion to exp(logs)."""
-    cumulated = np.cumsum(np.exp(logs - logs.max()))
-    at = source.uniforms(1)[0] * cumulated[-1]
-    return min(int(np.searchsorted(cumulated, at, side="right")), logs.size - 1)
+    return pick(np.cumsum(np.exp(logs - logs.max())), source)
 
 
 def _reaches(draw: float, low: float, high: float) -> bool:
@@ -58,7 +56,7 @@ def draw_race(partition: Partition, source: RandomSource) -> Support:
         arrival = horizon = math.inf
         if partition.pieces:
             horizon = -_LOG2 - float(partition.peaks.max())
-            rate = _LOG2 + _log_sum(partition.masses)
+            rate = _LOG2 + float(np.logaddexp.reduce(partition.masses))
             arrival = float(np.logaddexp(now, math.log(source.exponential()) - rate))
         if deadline <= min(arrival, horizon):
             return partition.singles[int(np.argmin(clocks))]
@@ -97,8 +95,3 @@ def _new_clocks(partition: Partition, clocks: Floats, now: float, source: Random
     share = source.uniforms(ends.size)
     fresh = np.logaddexp(now + np.log1p(-share), ends + np.log(share))
     return np.concatenate([clocks, fresh])
-
-
-def _log_sum(logs: Floats) -> float:
-    top = float(logs.max())
-    return top + math.log(float(np.exp(logs - top).sum()))
