@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+from numba import cfunc, config, njit, types
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "pointer"]
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -20,3 +20,16 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             return njit(**options)(function)
 
     return decorate
+
+
+_COLUMN = types.float64[::1]
+_ROWS = types.void(_COLUMN, _COLUMN, types.float64, *[_COLUMN] * 4)
+
+
+def pointer(function: Callable[..., None]) -> Any:
+    """Compile a loss's row function to a pointer, which any compiled function can be given.
+
+    What takes it need not be compiled for each loss anew. It is kept for this process only: a
+    cache beside a user's file would not notice changes in what the function calls.
+    """
+    return function if config.DISABLE_JIT else cfunc(_ROWS)(function)

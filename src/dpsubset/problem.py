@@ -12,15 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.designs import Design, Features, Gram, as_design, unmasked
+from dpsubset.designs import ColumnCache, Design, Features, Gram, as_design, unmasked
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError
-from dpsubset.losses import Loss, as_loss
-from dpsubset.losses.squared import fit_moments
+from dpsubset.labels import as_labels
+from dpsubset.losses import Fit, Loss, as_loss
+from dpsubset.losses.squared import Squared, fit_moments
 
 __all__ = ["Problem", "positive"]
 
-ROUNDING = 1e-12  # slack of a score or a bound, in units of n * Delta (T19)
+_REMEMBERED = 4096  # scores of supports that were fitted
 
 
 def positive(value: Any, name: str, *, zero: bool = False) -> float:
@@ -45,13 +46,15 @@ class Problem:
         Entries are clipped to [-x_bound, x_bound]. No copy is made: leave X unchanged as long as
         the problem is in use.
     y : array (n,)
-        Clipped to [-y_bound, y_bound].
+        Clipped to [-y_bound, y_bound]; for a classification loss labels of two classes: -1 and
+        +1, 0 and 1, booleans, or two strings.
     size : int
         Number of columns in a support, the included ones counted.
     loss : str or Loss
-        "squared".
+        "squared", "absolute", "huber", "quantile" (regression), "hinge", "logistic"
+        (classification); a parameter may follow a colon, as in "huber:0.1".
     x_bound, y_bound : float
-        Public limits on entries; never derive them from the data.
+        Public limits on entries; never derive them from the data. Labels need no y_bound.
     radius : float
         Coefficients have Euclidean norm at most this.
     ridge : float
@@ -60,6 +63,8 @@ class Problem:
         Columns that every support contains, and columns that none contains.
     groups : list of lists of columns, optional
         Features; in this version each holds one column.
+    classes : pair, optional
+        The two classes of a classification target, if they are not to be read off the labels.
 
     Examples
     --------
@@ -77,20 +82,24 @@ class Problem:
         *,
         size: int,
         x_bound: float,
-        y_bound: float,
+        y_bound: float | None = None,
         radius: float,
         loss: str | Loss = "squared",
         ridge: float = 0.0,
         include: Iterable[int] = (),
         exclude: Iterable[int] = (),
         groups: Sequence[Sequence[int]] | None = None,
+        classes: Sequence[Any] | None = None,
     ) -> None:
         self.loss = as_loss(loss)
         self.x_bound = positive(x_bound, "x_bound")
-        self.y_bound = positive(y_bound, "y_bound")
+        self.y_bound = 1.0 if self.loss.classification else positive(y_bound, "y_bound")
         self.radius = positive(radius, "radius")
         self.ridge = positive(ridge, "ridge", zero=True)
-        self.y = _target(y, self.y_bound)
+        if classes is not None and not self.loss.classification:
+            raise InputError(f"classes are for classification; the {self.loss.name} loss has none")
+        self.y = as_labels(y, classes) if self.loss.classification else _target(y, self.y_bound)
+        self._remembered: dict[bytes, tuple[Floats, float, float]] = {}
         given = isinstance(X, Design)
         self.design = X if given else as_design(X, bound=self.x_bound, partner=self.y)
         if self.design.bound != self.x_bound:
@@ -155,12 +164,22 @@ class Problem:
     @property
     def slack(self) -> float:
         """Bound on the rounding error of a score or a lower bound (T19)."""
-        return ROUNDING * max(self.n_rows, 1) * self.sensitivity()
+        return self.loss.precision * max(self.n_rows, 1) * self.sensitivity()
 
     @cached_property
     def gram(self) -> Gram:
         """Inner products of the columns, on demand."""
         return Gram(self.design)
+
+    @cached_property
+    def columns(self) -> ColumnCache:
+        """Columns as contiguous vectors, on demand."""
+        return ColumnCache(self.design)
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether scores follow from the moments X'X, X'y and y'y alone."""
+        return isinstance(self.loss, Squared)
 
     @cached_property
     def correlations(self) -> Floats:
@@ -186,17 +205,41 @@ class Problem:
             )
         return self.enclose(np.array(chosen, dtype=np.intp))
 
-    def enclose(self, support: NDArray[np.intp]) -> tuple[float, float]:
-        """Return the same for a support known to be valid."""
+    def enclose(self, support: NDArray[np.intp], gap: float = 0.0) -> tuple[float, float]:
+        """Return the same for a support known to be valid, at most about `gap` apart."""
         columns = self.features.columns(support)
-        fit = fit_moments(
-            self.gram.block(columns),
-            self.correlations[columns],
-            self.energy,
-            self.ridge,
-            self.radius,
+        if self.quadratic:
+            _, primal, dual = fit_moments(
+                self.gram.block(columns),
+                self.correlations[columns],
+                self.energy,
+                self.ridge,
+                self.radius,
+            )
+        else:
+            primal, dual = self._fitted(np.sort(columns), max(gap, self.slack))
+        return dual - self.slack, primal + self.slack
+
+    def _fitted(self, columns: NDArray[np.intp], gap: float) -> tuple[float, float]:
+        """Fit, or remember an earlier fit that is close enough."""
+        key = columns.tobytes()
+        beta, primal, dual = self._remembered.pop(key, (np.empty(0), math.inf, -math.inf))
+        if primal - dual > gap:
+            start = Fit(beta, primal, dual, np.zeros(self.n_rows))
+            fit = self.fit(columns, gap=gap, start=start)
+            beta, primal, dual = fit.coefficients, max(fit.primal, fit.dual), fit.dual
+        self._remembered[key] = beta, primal, dual
+        if len(self._remembered) > _REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        return primal, dual
+
+    def fit(
+        self, columns: NDArray[np.intp], *, gap: float, start: Fit | None = None
+    ) -> Fit:
+        """Fit the loss on a few columns, to a gap between the primal and the dual value."""
+        return self.loss.fit(
+            self.columns.rows(columns).T, self.y, self.ridge, self.radius, start=start, gap=gap
         )
-        return fit.dual - self.slack, fit.primal + self.slack
 
 
 def _target(y: ArrayLike, bound: float) -> Floats:

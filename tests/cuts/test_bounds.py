@@ -15,11 +15,12 @@ import pytest
 from oracle import KINDS, Case, chi_square, random_case, sizes
 
 from dpsubset import Problem
-from dpsubset.cuts.curvature import curvature, smallest_eigenvalue
-from dpsubset.cuts.cut import Cut, CutMaker
+from dpsubset.cuts import Cut
+from dpsubset.cuts.curvature import curvature, smallest_eigenvalue, steady
+from dpsubset.cuts.moments import MomentCuts
 from dpsubset.cuts.reduced import extension_scores, multiplier, reduce
 from dpsubset.cuts.region import Region, patterns, root
-from dpsubset.cuts.start import start, steady
+from dpsubset.cuts.start import start
 from dpsubset.cuts.symmetric import block_tables, draw_subset, inclusion, log_total
 from dpsubset.search.kernel import _weights
 
@@ -58,12 +59,19 @@ def listed(region: Region) -> tuple[np.ndarray, np.ndarray]:
     return np.sort(np.hstack([inside, region.free[positions]]), axis=1), positions
 
 
+def maker_with(problem: Problem, mu: float) -> MomentCuts:
+    """Return a maker that takes this for the multiplier of the ball."""
+    maker = MomentCuts(problem)
+    maker._multipliers = sorted({maker.floor, max(maker.floor, mu)})
+    return maker
+
+
 def make_cuts(rng: np.random.Generator, problem: Problem, region: Region) -> Iterator[Cut]:
     """Make every kind of cut that a region can have."""
-    mu = start(problem)[1]
+    mu = multiplier(problem, start(MomentCuts(problem)))
     unit = problem.n_rows / max(problem.energy, 1e-300)
     for factor in (0.0, 1.0, 7.0):
-        maker = CutMaker(problem, factor * mu)
+        maker = maker_with(problem, factor * mu)
         cheap = maker.cheap(region)
         yield cheap
         if region.to_choose < 2:
@@ -127,7 +135,7 @@ def test_one_column_to_choose_leaves_no_slack() -> None:
         problem = make_problem(case)
         region = random_region(np.random.default_rng(index), problem, 1)
         supports, positions = listed(region)
-        cut = CutMaker(problem, 0.0).cheap(region)
+        cut = MomentCuts(problem).cheap(region)
         bounds = cut.constant - cut.weights[positions].sum(axis=1)
         slack = 3 * problem.slack + 1e-9 * case.scale()
         np.testing.assert_allclose(bounds, case.scores(supports), rtol=0, atol=slack)
@@ -154,7 +162,8 @@ def test_optimised_cuts_are_worth_their_price() -> None:
     case = Case("correlated", case.X, case.y, 4, 10.0, 10.0, 2.0, 0.05)
     problem = make_problem(case)
     kappa = 20.0 / problem.energy
-    maker = CutMaker(problem, start(problem)[1])
+    maker = MomentCuts(problem)
+    start(maker)
     cheap = maker.cheap(root(problem))
     better, _ = maker.optimised(cheap, kappa, None)
     masses = [log_total(kappa * cut.weights, 4) - kappa * cut.constant for cut in (cheap, better)]
@@ -223,7 +232,7 @@ def smallest_margin(case: Case, twist: str) -> float:
         region = random_region(rng, problem, 2)
         supports, positions = listed(region)
         exact = case.scores(supports)
-        maker = CutMaker(twisted, multiplier(problem, tuple(supports[0].tolist())))
+        maker = maker_with(twisted, multiplier(problem, tuple(supports[0].tolist())))
         cut = maker.cheap(region)
         if region.to_choose == 2:
             smallest = min(smallest, margin(cut, positions, exact))

@@ -25,7 +25,8 @@ from oracle import (
 
 import dpsubset.sampling
 from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, TopR, search
-from dpsubset.cuts.cut import Cut, CutMaker
+from dpsubset.cuts import Cut
+from dpsubset.cuts.moments import MomentCuts
 from dpsubset.designs import gram
 from dpsubset.mechanisms import base
 from dpsubset.sampling.partition import Partition
@@ -384,14 +385,14 @@ def break_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     def raised(cut: Cut) -> Cut:
         return replace(cut, constant=cut.constant + 15.0 / 2)
 
-    cheap, optimised = CutMaker.cheap, CutMaker.optimised
-    monkeypatch.setattr(CutMaker, "cheap", lambda self, region: raised(cheap(self, region)))
+    cheap, optimised = MomentCuts.cheap, MomentCuts.optimised
+    monkeypatch.setattr(MomentCuts, "cheap", lambda self, region: raised(cheap(self, region)))
 
-    def better(self: CutMaker, *args: Any) -> tuple[Cut, np.ndarray]:
+    def better(self: MomentCuts, *args: Any) -> tuple[Cut, np.ndarray]:
         cut, shares = optimised(self, *args)
         return raised(cut), shares
 
-    monkeypatch.setattr(CutMaker, "optimised", better)
+    monkeypatch.setattr(MomentCuts, "optimised", better)
 
 
 @pytest.mark.usefixtures("force_partition")

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from dpsubset import Exponential, PermuteAndFlip, Problem, sampling
+from dpsubset.cuts.moments import MomentCuts
 from dpsubset.privacy import as_randomness
 from dpsubset.sampling import partition as partition_module
 from dpsubset.sampling import race
@@ -121,7 +122,7 @@ def test_a_proven_list_with_a_tail_keeps_the_law(monkeypatch, kind, epsilon, cou
     monkeypatch.setattr(
         Partition, "_adopt", lambda self, *a: (adopted.append(1), true_adopt(self, *a))[1]
     )
-    monkeypatch.setattr(Partition, "_patience", lambda self, piece: 0.0)
+    monkeypatch.setattr(MomentCuts, "patience", lambda self, region: 0.0)
     given = problem(3, correlated=True)
     mechanism = kind(epsilon=epsilon)
     supports, logs = mechanism.probabilities(given)

@@ -1,1 +1,15 @@
 """Cuts: lower bounds on the scores of a region of supports, one kind for search and sampling."""
+
+from __future__ import annotations
+
+from dpsubset.cuts.cut import Cut, CutMaker
+from dpsubset.cuts.dual import DualCuts
+from dpsubset.cuts.moments import MomentCuts
+from dpsubset.problem import Problem
+
+__all__ = ["Cut", "CutMaker", "cut_maker"]
+
+
+def cut_maker(problem: Problem) -> CutMaker:
+    """Return who makes the cuts of a problem: by moments if its loss is squared, else by fits."""
+    return MomentCuts(problem) if problem.quadratic else DualCuts(problem)

@@ -8,7 +8,7 @@ from scipy.linalg import cho_factor, cho_solve, lapack
 from dpsubset.arrays import Floats
 from dpsubset.problem import Problem
 
-__all__ = ["curvature", "elimination_error", "smallest_eigenvalue"]
+__all__ = ["curvature", "elimination_error", "smallest_eigenvalue", "steady"]
 
 
 def curvature(problem: Problem) -> float:
@@ -19,6 +19,15 @@ def curvature(problem: Problem) -> float:
     if gram.smallest is None:
         gram.smallest = smallest_eigenvalue(gram.full())
     return gram.smallest
+
+
+def steady(problem: Problem) -> float:
+    """Return the smallest multiplier that keeps eliminations well conditioned (T19)."""
+    gram = problem.gram
+    scale = max(float(np.max(gram.diagonal, initial=0.0)), 1e-3 * problem.x_bound**2)
+    floor = 1e-6 * scale
+    smallest = gram.smallest or 0.0
+    return 0.0 if problem.ridge + smallest >= floor else floor
 
 
 def elimination_error(problem: Problem, smallest: float) -> float:

@@ -1,21 +1,29 @@
-"""A cut: a modular lower bound on the scores of a region (T10), and how to make one."""
+"""A cut: a modular lower bound on the scores of a region (T10), and who makes them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.cuts.curvature import curvature, elimination_error
-from dpsubset.cuts.perspective import optimise
-from dpsubset.cuts.reduced import extension_scores, reduce
 from dpsubset.cuts.region import Region
-from dpsubset.cuts.start import steady
 from dpsubset.problem import Problem
 
-__all__ = ["Cut", "CutMaker"]
+__all__ = ["Cut", "CutMaker", "largest"]
+
+
+def largest(weights: Floats, count: int) -> float:
+    """Return the sum of the largest weights.
+
+    >>> largest(np.array([1.0, 5.0, 2.0]), 2)
+    7.0
+    """
+    return float(np.partition(weights, -count)[-count:].sum()) if count else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,50 +33,76 @@ class Cut:
     region: Region
     constant: float
     weights: Floats  # one for each free column
+    partial: Floats = field(default_factory=lambda: np.empty(0))  # one for each partial column
 
     def bound(self, chosen: NDArray[np.intp]) -> float:
         """Return the bound on the support made of positions `chosen` among the free columns."""
         return self.constant - float(self.weights[chosen].sum())
 
+    @property
+    def least(self) -> float:
+        """The bound on all scores of the region."""
+        region = self.region
+        return (
+            self.constant
+            - largest(self.weights, region.to_choose)
+            - largest(self.partial, region.keep)
+        )
 
-class CutMaker:
-    """Cuts of a problem: a cheap one for every region, a better one where it pays."""
 
-    def __init__(self, problem: Problem, multiplier: float) -> None:
-        self._problem = problem
-        self._floor = steady(problem)
-        self._multiplier = max(multiplier, self._floor)
+class CutMaker(ABC):
+    """Cuts and scores of a problem: a cheap cut for every region, a better one where it pays."""
+
+    tries: ClassVar[int] = 1  # how many of the columns of largest gain are worth a look
+    trust: ClassVar[float] = 1.0  # and how near their gain must come to a column's own
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def settle(self, support: tuple[int, ...]) -> bool:
+        """Take note of a good support; return whether cuts and gains change by it."""
+        return False
+
+    @abstractmethod
+    def gains(self, inside: tuple[int, ...]) -> Floats:
+        """Return, roughly, how much each column would lower the score of those inside."""
+
+    @abstractmethod
+    def bound(self, region: Region) -> Cut:
+        """Return a cut from the fit on the columns inside."""
 
     def cheap(self, region: Region) -> Cut:
-        """Fit the columns inside, bound the others by the ridge and known curvature (T11).
+        """Return the cut that a sampler starts from."""
+        return self.bound(region)
 
-        With one column to choose the bound is the score itself, with none it is the score of the
-        only support.
-        """
-        problem = self._problem
-        if region.to_choose == 0:
-            low, _ = problem.interval(region.inside)
-            return Cut(region, low, np.empty(0))
-        if region.to_choose == 1:
-            reduced = reduce(problem, region.inside, self._floor)
-            scores = extension_scores(problem, reduced, region.free)
-            return Cut(region, problem.energy - problem.slack, problem.energy - scores)
-        known = problem.gram.smallest or 0.0
-        candidates = []
-        for mu in {self._floor, self._multiplier}:
-            reduced = reduce(problem, region.inside, mu)
-            weights = reduced.correlations[region.free] ** 2 / (known + reduced.penalty)
-            constant = reduced.base - elimination_error(problem, reduced.penalty + known)
-            candidates.append(Cut(region, constant, weights))
-        t = region.to_choose
-        return max(candidates, key=lambda c: c.constant - np.partition(c.weights, -t)[-t:].sum())
+    def cheap_all(self, regions: Sequence[Region]) -> list[Cut]:
+        """Return the same for several regions."""
+        return [self.cheap(region) for region in regions]
 
+    @abstractmethod
     def optimised(self, cut: Cut, kappa: float, guess: Floats | None) -> tuple[Cut, Floats]:
         """Improve a cut for weights exp(-kappa R) (T12); also return its inclusion probabilities.
 
         `guess` are inclusion probabilities to start from, for the region's free columns.
         """
-        d = curvature(self._problem)
-        found = optimise(self._problem, cut.region, d, kappa, self._floor, self._multiplier, guess)
-        constant = found.constant - elimination_error(self._problem, found.penalty)
-        return Cut(cut.region, constant, found.weights), found.inclusion
+
+    @abstractmethod
+    def extended(
+        self, inside: tuple[int, ...], columns: NDArray[np.intp], worst: float = np.inf
+    ) -> Floats:
+        """Return R(inside + j) for every given column j; may be infinite if at least `worst`."""
+
+    @abstractmethod
+    def scores(self, supports: NDArray[np.intp]) -> Floats:
+        """Return R(S) for every row S of `supports`."""
+
+    @abstractmethod
+    def listable(self, region: Region) -> bool:
+        """Whether to list a region of not too many supports is quick."""
+
+    @abstractmethod
+    def patience(self, region: Region) -> float:
+        """Return the cost of a better cut in units of the cost of a rejected draw.
+
+        Rough counts of operations; nothing measured, so that seeded runs repeat.
+        """

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
-from dpsubset.losses.squared import solve
+from dpsubset.losses.ball import solve
 from dpsubset.problem import Problem
 
 __all__ = ["Reduced", "extension_scores", "multiplier", "reduce"]

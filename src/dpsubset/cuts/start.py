@@ -3,91 +3,77 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpsubset.cuts.reduced import Reduced, multiplier, reduce
+from dpsubset.arrays import Floats
+from dpsubset.cuts.cut import CutMaker
 from dpsubset.cuts.region import Region, root
 from dpsubset.problem import Problem
 
-__all__ = ["complete", "start", "steady"]
+__all__ = ["complete", "start"]
 
 _SWEEPS = 12  # over the columns of a support
-_AHEAD = 8  # Gram columns fetched together: one pass over the table costs as much as a few
 
 
-def steady(problem: Problem) -> float:
-    """Return the smallest multiplier that keeps eliminations well conditioned (T19)."""
-    gram = problem.gram
-    scale = max(float(np.max(gram.diagonal, initial=0.0)), 1e-3 * problem.x_bound**2)
-    floor = 1e-6 * scale
-    smallest = gram.smallest or 0.0
-    return 0.0 if problem.ridge + smallest >= floor else floor
-
-
-def start(problem: Problem) -> tuple[tuple[int, ...], float]:
-    """Return a good support and the multiplier of the ball there."""
+def start(maker: CutMaker) -> tuple[int, ...]:
+    """Return a good support, and let the maker take note of it."""
+    problem = maker.problem
     region = root(problem)
-    mu = steady(problem)
-    best = complete(problem, region, mu)
-    active = multiplier(problem, best)
-    if active > mu:
-        best = min(best, complete(problem, region, active), key=problem.score)
-    if problem.gram.held and problem.to_choose > 1:
-        thresholded = _hard_thresholding(problem, best)
-        other = _swaps(problem, region, thresholded, max(active, mu))
+    best = complete(maker, region)
+    if maker.settle(best):
+        best = min(best, complete(maker, region), key=problem.score)
+    if problem.quadratic and problem.gram.held and problem.to_choose > 1:
+        other = _swaps(maker, region, _hard_thresholding(problem, best))
         best = min(best, other, key=problem.score)
-    return best, multiplier(problem, best)
+    maker.settle(best)
+    return best
 
 
-def complete(problem: Problem, region: Region, mu: float) -> tuple[int, ...]:
+def complete(maker: CutMaker, region: Region) -> tuple[int, ...]:
     """Fill a region's support greedily, then improve it by swaps inside the region."""
     chosen: list[int] = []
     for _ in range(region.to_choose):
-        reduced = _reduce_ahead(problem, region, chosen, mu)
-        gains = np.where(_open(region, chosen), reduced.single_gains()[region.free], -1.0)
+        inside = (*region.inside, *chosen)
+        gains = maker.gains(inside)[region.free]
+        gains[np.isin(region.free, chosen)] = -1.0
         chosen.append(int(region.free[int(np.argmax(gains))]))
-    return _swaps(problem, region, (*region.inside, *chosen), mu)
+    return _swaps(maker, region, (*region.inside, *chosen))
 
 
-def _open(region: Region, chosen: list[int]) -> NDArray[np.bool_]:
-    return ~np.isin(region.free, chosen)
-
-
-def _reduce_ahead(problem: Problem, region: Region, chosen: list[int], mu: float) -> Reduced:
-    """Eliminate the chosen columns; likely next ones have their Gram columns fetched with them."""
-    inside = (*region.inside, *chosen)
-    if problem.gram.lacks(inside):
-        quick = problem.correlations**2 / (problem.gram.diagonal + problem.ridge + mu)
-        likely = region.free[np.argsort(-quick[region.free])[:_AHEAD]]
-        problem.gram.columns(np.unique(np.concatenate([np.array(inside, dtype=np.intp), likely])))
-    return reduce(problem, inside, mu)
-
-
-def _swaps(
-    problem: Problem, region: Region, support: tuple[int, ...], mu: float
-) -> tuple[int, ...]:
-    """Exchange one column at a time for the best other one until nothing gains.
+def _swaps(maker: CutMaker, region: Region, support: tuple[int, ...]) -> tuple[int, ...]:
+    """Exchange one column at a time for one of those of largest gain until nothing improves.
 
     A gain must stand out from rounding, and there is an end to it: ties could go round for ever.
     """
+    problem = maker.problem
     fixed = set(region.inside)
     current = list(support)
     places = [i for i, j in enumerate(current) if j not in fixed]
+    here = problem.score(current)
+    noise = 1e-9 * problem.n_rows * problem.sensitivity()
     stale = 0
-    noise = 1e-9 * problem.energy
     for place in places * _SWEEPS:
         others = current[:place] + current[place + 1 :]
-        gains = reduce(problem, tuple(others), mu).single_gains()[region.free]
-        gains[np.isin(region.free, others)] = -1.0
-        candidate = int(region.free[int(np.argmax(gains))])
-        here = gains[np.searchsorted(region.free, current[place])]
+        gains = maker.gains(tuple(others))[region.free]
+        lowest = maker.trust * gains[np.searchsorted(region.free, current[place])]
+        gains[np.isin(region.free, current)] = -1.0
         stale += 1
-        if candidate != current[place] and gains.max() > here + noise:
-            current[place] = candidate
-            stale = 1
+        for candidate in _first(gains, maker.tries):
+            if not gains[candidate] > lowest:
+                break
+            swapped = [*current]
+            swapped[place] = int(region.free[candidate])
+            score = problem.score(swapped)
+            if score < here - noise:
+                current, here, stale = swapped, score, 1
         if stale >= len(places):
             break
     return tuple(sorted(current))
+
+
+def _first(gains: Floats, count: int) -> list[int]:
+    count = min(count, gains.size)
+    top = np.argpartition(-gains, count - 1)[:count] if count else np.empty(0, dtype=np.intp)
+    return [int(i) for i in top[np.argsort(-gains[top], kind="stable")]]
 
 
 def _hard_thresholding(problem: Problem, support: tuple[int, ...]) -> tuple[int, ...]:

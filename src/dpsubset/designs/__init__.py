@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.designs.base import Design
+from dpsubset.designs.columns import ColumnCache
 from dpsubset.designs.dense import DenseDesign
 from dpsubset.designs.features import Features
 from dpsubset.designs.gram import Gram
 from dpsubset.designs.sparse import SparseDesign
 from dpsubset.errors import InputError
 
-__all__ = ["Design", "Features", "Gram", "as_design", "unmasked"]
+__all__ = ["ColumnCache", "Design", "Features", "Gram", "as_design", "unmasked"]
 
 
 def as_design(

@@ -4,21 +4,64 @@ from __future__ import annotations
 
 from dpsubset.errors import InputError
 from dpsubset.losses.base import Fit, Loss
+from dpsubset.losses.hinge import Hinge
+from dpsubset.losses.huber import Huber
+from dpsubset.losses.logistic import Logistic
+from dpsubset.losses.quantile import Absolute, Quantile
 from dpsubset.losses.squared import Squared
 
-__all__ = ["LOSSES", "Fit", "Loss", "Squared", "as_loss"]
+__all__ = [
+    "LOSSES",
+    "Absolute",
+    "Fit",
+    "Hinge",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Quantile",
+    "Squared",
+    "as_loss",
+    "register",
+]
 
-LOSSES: dict[str, type[Loss]] = {"squared": Squared}
+LOSSES: dict[str, type[Loss]] = {
+    kind.name: kind for kind in (Squared, Absolute, Huber, Quantile, Hinge, Logistic)
+}
+
+
+def register(kind: type[Loss]) -> type[Loss]:
+    """Make a loss of your own known by its name; may be used as a decorator.
+
+    Run `dpsubset.losses.check` on it first: a wrong conjugate or largest value breaks the privacy
+    of every release.
+    """
+    if not (isinstance(kind, type) and issubclass(kind, Loss)):
+        raise InputError("register takes a subclass of dpsubset.losses.Loss")
+    if LOSSES.get(kind.name, kind) is not kind:
+        raise InputError(f"a loss of the name {kind.name!r} exists; choose another name")
+    LOSSES[kind.name] = kind
+    return kind
 
 
 def as_loss(loss: str | Loss) -> Loss:
     """Return the loss of that name, or the loss itself.
 
-    >>> as_loss("squared").name
-    'squared'
+    A number after a colon is the loss's parameter.
+
+    >>> as_loss("squared").name, as_loss("huber:0.2"), as_loss(Quantile(0.9))
+    ('squared', Huber(0.2), Quantile(0.9))
     """
     if isinstance(loss, Loss) and type(loss) in LOSSES.values():
         return loss
-    if not isinstance(loss, str) or loss not in LOSSES:
+    name, _, given = loss.partition(":") if isinstance(loss, str) else ("", "", "")
+    if name not in LOSSES:
         raise InputError(f"unknown loss {loss!r}; allowed: {', '.join(sorted(LOSSES))}")
-    return LOSSES[loss]()
+    if not given:
+        return LOSSES[name]()
+    try:
+        return LOSSES[name](float(given))  # type: ignore[call-arg]
+    except (ValueError, TypeError):
+        raise InputError(
+            f"the loss {loss!r} is not understood; a parameter is one number, as in huber:0.1 or "
+            "quantile:0.9, and the other losses have none"
+        ) from None

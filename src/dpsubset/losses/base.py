@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
 
 from dpsubset.arrays import Floats
+from dpsubset.compiled import pointer
+from dpsubset.losses.fitting import fit_rows
 
 __all__ = ["Fit", "Loss"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fit:
-    """A fit on a support: coefficients in the ball, and a value enclosed from both sides (T16)."""
+    """A fit on a support: coefficients in the ball, and a value enclosed from both sides (T16).
+
+    `point` is the dual point that proves `dual`, one number a row.
+    """
 
     coefficients: Floats
     primal: float
     dual: float
+    point: Floats
 
 
 class Loss(ABC):
-    """A loss l(y, t) >= 0, convex in the prediction t, summed over rows (T1)."""
+    """A loss l(y, t) >= 0, convex in the prediction t, summed over rows (T1).
 
-    name: str
+    A loss of your own gives `value`, `conjugate`, `largest` and `rows`, and is known by its name
+    after `register`; `check` tells whether the four belong together.
+    """
+
+    name: ClassVar[str]
+    classification: ClassVar[bool] = False  # y in {-1, +1}
+    smooth: ClassVar[bool] = False  # differentiable everywhere: no envelope is needed
+    precision: ClassVar[float] = 1e-11  # of a fit at its best, in units of n * Delta (T19)
+    parameters: tuple[float, ...] = ()
 
     @abstractmethod
     def value(self, y: Floats, t: Floats) -> Floats:
@@ -36,10 +54,81 @@ class Loss(ABC):
     def largest(self, y_bound: float, t_bound: float) -> float:
         """Return the largest l(y, t) over |y| <= y_bound, |t| <= t_bound (T2)."""
 
-    @abstractmethod
     def published(self, y_bound: float, t_bound: float) -> float:
         """Return the paper's bound on the same maximum, to reproduce its figures (T2)."""
+        return self.largest(y_bound, t_bound)
 
+    @staticmethod
     @abstractmethod
-    def fit(self, columns: Floats, y: Floats, ridge: float, radius: float) -> Fit:
-        """Minimise sum l(y, columns @ beta) + ridge |beta|^2 over |beta| <= radius."""
+    def rows(
+        y: Floats,
+        w: Floats,
+        sigma: float,
+        parameters: Floats,
+        value: Floats,
+        slope: Floats,
+        curve: Floats,
+    ) -> None:
+        """Fill value, slope and curvature in w of the envelope min_u l(y, u) + sigma/2 (w-u)^2.
+
+        At sigma = infinity that is the loss itself, with a slope out of its subdifferential. A
+        smooth loss is asked for this only. Numba compiles the function: write loops over rows.
+        """
+
+    def fit(
+        self,
+        columns: Floats,
+        y: Floats,
+        ridge: float,
+        radius: float,
+        *,
+        start: Fit | None = None,
+        gap: float = 0.0,
+        enough: float = np.inf,
+    ) -> Fit:
+        """Minimise sum l(y, columns @ beta) + ridge |beta|^2 over |beta| <= radius.
+
+        Goes on until primal - dual <= gap, or as far as rounding allows; ends early once the
+        dual is at least `enough`. `start` is a fit on the same rows to begin from; its columns may
+        be fewer.
+        """
+        k = columns.shape[1]
+        beta, a = np.zeros(k), np.zeros(y.size)
+        if start is not None:
+            known = start.coefficients[:k]
+            beta[: known.size] = known
+            a[:] = start.point
+        table = np.ascontiguousarray(columns.T)
+        primal, dual, _ = fit_rows(
+            *self.compiled(), table, y, ridge, radius, beta, a, gap, enough
+        )
+        return Fit(beta, float(primal), float(dual), a)
+
+    def compiled(self) -> tuple[Any, Floats, bool]:
+        """Return what the compiled fit needs to know of the loss."""
+        return _pointer(type(self).rows), np.array(self.parameters, dtype=np.float64), self.smooth
+
+    def slopes(self, y: Floats, t: Floats) -> Floats:
+        """Return a slope of the loss in t for every row, a point of the conjugate's domain."""
+        value, slope, curve = np.empty((3, y.size))
+        type(self).rows(y, t, np.inf, np.array(self.parameters), value, slope, curve)
+        return slope
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{v:g}' for v in self.parameters)})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.parameters == getattr(other, "parameters", None)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.parameters))
+
+
+_POINTERS: dict[Callable[..., None], Any] = {}
+
+
+def _pointer(rows: Callable[..., None]) -> Any:
+    """Compile a loss's row function once."""
+    if rows not in _POINTERS:
+        _POINTERS[rows] = pointer(rows)
+    return _POINTERS[rows]

@@ -2,155 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
+from dpsubset.losses.ball import solve
 from dpsubset.losses.base import Fit, Loss
 
-__all__ = ["Squared", "fit_moments", "solve", "support_scores"]
-
-
-_NOTHING = 1e-150  # a correlation that underflows when squared has no gain
-
-
-@compiled()
-def _factor(G, penalty, L):  # type: ignore[no-untyped-def]
-    """Cholesky-factor G + penalty; False when a pivot is too small to be trusted."""
-    for i in range(G.shape[0]):
-        for j in range(i + 1):
-            v = G[i, j]
-            for m in range(j):
-                v -= L[i, m] * L[j, m]
-            if i == j:
-                v += penalty
-                if not v > 1e-7 * (G[i, i] + penalty):
-                    return False
-                L[i, i] = np.sqrt(v)
-            else:
-                L[i, j] = v / L[j, j]
-    return True
-
-
-@compiled()
-def _forward(L, x):  # type: ignore[no-untyped-def]
-    """Replace x by L^-1 x."""
-    for i in range(x.size):
-        v = x[i]
-        for m in range(i):
-            v -= L[i, m] * x[m]
-        x[i] = v / L[i, i]
-
-
-@compiled()
-def _backward(L, x):  # type: ignore[no-untyped-def]
-    """Replace x by L'^-1 x."""
-    for i in range(x.size - 1, -1, -1):
-        v = x[i]
-        for m in range(i + 1, x.size):
-            v -= L[m, i] * x[m]
-        x[i] = v / L[i, i]
-
-
-@compiled()
-def _newton(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
-    """Fill `beta` and return the ball's multiplier, or -1 when a pivot is not to be trusted.
-
-    Newton's method on 1/|beta(mu)|, from mu = 0 and so from the left of the root.
-    """
-    L = np.empty(G.shape)
-    mu = 0.0
-    slope = np.empty(b.size)
-    for _ in range(50):
-        if not _factor(G, ridge + mu, L):
-            return -1.0
-        beta[:] = b
-        _forward(L, beta)
-        _backward(L, beta)
-        norm2 = 0.0
-        for i in range(b.size):
-            norm2 += beta[i] * beta[i]
-        norm = np.sqrt(norm2)
-        if norm <= radius * (1.0 + 1e-12):
-            break
-        slope[:] = beta
-        _forward(L, slope)
-        curved = 0.0
-        for i in range(b.size):
-            curved += slope[i] * slope[i]
-        if not curved > 0.0:
-            return -1.0
-        mu += norm2 / curved * (norm - radius) / radius
-    return mu
-
-
-@compiled()
-def _secular(w, c, radius):  # type: ignore[no-untyped-def]
-    """Return mu >= 0 with sum (c/(w+mu))^2 = radius^2, or 0 if the ball is not active.
-
-    Newton's method on 1/norm from the left of the root, where it rises monotonically.
-    """
-    mu = 0.0
-    for i in range(w.size):
-        mu = max(mu, abs(c[i]) / radius - w[i])
-    for _ in range(100):
-        norm2 = 0.0
-        slope = 0.0
-        for i in range(w.size):
-            if abs(c[i]) > _NOTHING:
-                q = c[i] / (w[i] + mu)
-                norm2 += q * q
-                slope += q * q / (w[i] + mu)
-        norm = np.sqrt(norm2)
-        if norm <= radius * (1.0 + 1e-15):
-            break
-        step = norm2 / slope * (norm - radius) / radius
-        if not step > 1e-16 * mu:
-            break
-        mu += step
-    return mu
-
-
-@compiled()
-def solve(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
-    """Fill `beta`, the minimiser over the ball; return the primal and the dual gain, and mu.
-
-    R = y'y - gain. The ball keeps the value well conditioned when G is singular (T19): an error
-    in G or b changes it by no more than the largest change of the objective over the ball.
-    """
-    mu = _newton(G, b, ridge, radius, beta)
-    if mu >= 0.0:
-        gain = 0.0
-        norm2 = 0.0
-        for i in range(b.size):
-            gain += beta[i] * b[i]
-            norm2 += beta[i] * beta[i]
-        if mu == 0.0:
-            return gain, gain, mu
-        # (G + ridge + mu) beta = b, so the objective at beta is known without another product.
-        shrink = min(1.0, radius / np.sqrt(norm2))
-        primal = shrink * ((2.0 - shrink) * gain + shrink * mu * norm2)
-        beta *= shrink
-        return primal, gain + mu * radius * radius, mu
-    w, Q = np.linalg.eigh(G)
-    w = np.maximum(w, 0.0) + ridge
-    c = Q.T @ b
-    mu = _secular(w, c, radius)
-    coordinates = np.zeros(b.size)
-    dual = mu * radius * radius
-    norm2 = 0.0
-    for i in range(b.size):
-        if abs(c[i]) > _NOTHING:
-            coordinates[i] = c[i] / (w[i] + mu)
-            dual += c[i] * coordinates[i]
-            norm2 += coordinates[i] ** 2
-    if norm2 > radius * radius:
-        coordinates *= radius / np.sqrt(norm2)
-    primal = 0.0
-    for i in range(b.size):
-        primal += (2.0 * c[i] - w[i] * coordinates[i]) * coordinates[i]
-    beta[:] = Q @ coordinates
-    return primal, dual, mu
+__all__ = ["Squared", "fit_moments", "support_scores"]
 
 
 @compiled()
@@ -170,11 +31,13 @@ def support_scores(G, b, yy, supports, ridge, radius):  # type: ignore[no-untype
     return scores
 
 
-def fit_moments(G: Floats, b: Floats, yy: float, ridge: float, radius: float) -> Fit:
-    """Fit from the moments X'X, X'y, y'y of a few columns."""
+def fit_moments(
+    G: Floats, b: Floats, yy: float, ridge: float, radius: float
+) -> tuple[Floats, float, float]:
+    """Return coefficients, primal and dual value from the moments X'X, X'y, y'y of a few columns."""
     beta = np.empty(b.size)
     primal, dual, _ = solve(np.ascontiguousarray(G), b, ridge, radius, beta)
-    return Fit(beta, yy - primal, yy - dual)
+    return beta, yy - primal, yy - dual
 
 
 class Squared(Loss):
@@ -185,6 +48,8 @@ class Squared(Loss):
     """
 
     name = "squared"
+    smooth = True
+    precision = 1e-12
 
     def value(self, y: Floats, t: Floats) -> Floats:
         return np.asarray((y - t) ** 2)
@@ -198,5 +63,12 @@ class Squared(Loss):
     def published(self, y_bound: float, t_bound: float) -> float:
         return 2 * y_bound**2 + 2 * t_bound**2
 
-    def fit(self, columns: Floats, y: Floats, ridge: float, radius: float) -> Fit:
-        return fit_moments(columns.T @ columns, columns.T @ y, float(y @ y), ridge, radius)
+    @staticmethod
+    def rows(
+        y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
+    ) -> None:
+        for i in range(y.size):
+            d = w[i] - y[i]
+            value[i] = d * d
+            slope[i] = 2.0 * d
+            curve[i] = 2.0

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.cuts import cut_maker
 from dpsubset.cuts.region import root
 from dpsubset.errors import InputError
 from dpsubset.limits import Limits
@@ -120,7 +121,7 @@ class Mechanism(ABC):
                 f"the law is listed for up to {_LARGEST_LAW} supports; this problem has "
                 f"{problem.n_supports}"
             )
-        supports, scores = list_region(problem, root(problem))
+        supports, scores = list_region(cut_maker(problem), root(problem))
         return supports, self._law(problem, supports, scores)
 
     @abstractmethod

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from dpsubset import sampling, search
 from dpsubset.arrays import Floats
-from dpsubset.cuts.cut import Cut, CutMaker
-from dpsubset.cuts.reduced import extension_scores, reduce
+from dpsubset.cuts import Cut, cut_maker
 from dpsubset.cuts.region import Region, patterns, root
-from dpsubset.cuts.start import start, steady
+from dpsubset.cuts.start import start
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Budget, Limits
@@ -28,12 +28,11 @@ from dpsubset.sampling.pieces import (
 __all__ = ["Partition"]
 
 _PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
-_LIST_UP_TO = 20_000  # supports of a part that are listed rather than bounded
 _MEMORY = 4 << 30  # bytes that the pieces may take, roughly; beyond it the sampler gives up (T18)
 _HARD = 16  # refinements after which a full Gram matrix pays, if it can be had
 _SEARCHES = {16: 100_000, 64: 2_000_000, 512: 20_000_000}  # refinements: nodes of a search
 _COUNTS = (100, 2000, 20_000)  # lengths of the lists that it is asked for
-_QUICK_GRAM = 1e9  # multiplications up to which the full Gram matrix is formed at once
+_COARSE = 1e-3  # width of the first interval of a score, in units of 1/kappa (T16)
 
 
 class Partition:
@@ -48,18 +47,19 @@ class Partition:
         self._stats = np.empty((2, 16))  # log mass and peak of every piece
         self.singles: list[Support] = []
         self._single_weights = np.empty(16)
+        self._maker = cut_maker(problem)
+        self._seed: tuple[int, ...] = ()
         everything = root(problem)
-        if problem.gram.affordable and problem.n_rows * problem.n_columns**2 <= _QUICK_GRAM:
-            problem.gram.full()
-        if math.comb(everything.free.size, everything.to_choose) <= sampling.ENUMERATION_LIMIT:
-            self._seed: tuple[int, ...] = ()
-            self._maker = CutMaker(problem, 0.0)
+        if self._short(everything):
             self._add(self._listed(everything))
         else:
-            self._seed, mu = start(problem)
-            self._maker = CutMaker(problem, mu)
-            for region in self._starting(everything):
-                self._place(region)
+            self._seed = start(self._maker)
+            self._place_all(self._starting(everything))
+
+    def _short(self, region: Region) -> bool:
+        """Whether a region is listed rather than bounded."""
+        count = math.comb(region.free.size, region.to_choose)
+        return count <= sampling.ENUMERATION_LIMIT and self._maker.listable(region)
 
     def _starting(self, everything: Region) -> list[Region]:
         if everything.to_choose > _PATTERNS_UP_TO:
@@ -106,9 +106,22 @@ class Partition:
             self._single_weights = np.concatenate([self._single_weights] * 2)
         self._single_weights[at] = log_weight
 
-    def excess(self, support: Support, log_weight: float) -> tuple[float, float]:
-        """Return bounds on kappa (R(S) - bound(S)), from which acceptance is decided (T16)."""
-        low, high = self.problem.enclose(support)
+    def reaches(
+        self, draw: float, support: Support, log_weight: float, rising: Callable[[float], float]
+    ) -> tuple[bool, float]:
+        """Return whether a draw is at least rising(kappa (R(S) - bound(S))), and that difference.
+
+        The score is known as an interval; it is narrowed when the draw falls between the ends, as
+        far as rounding allows, and then the middle decides (T16, T19).
+        """
+        low, high = self._excess(support, log_weight, _COARSE / self.kappa)
+        if rising(low) <= draw < rising(high):
+            low, high = self._excess(support, log_weight, 0.0)
+            low = high = (low + high) / 2
+        return draw >= rising(high), high
+
+    def _excess(self, support: Support, log_weight: float, gap: float) -> tuple[float, float]:
+        low, high = self.problem.enclose(support, gap)
         return max(self.kappa * low + log_weight, 0.0), max(self.kappa * high + log_weight, 0.0)
 
     def rejected(self, index: int, excess: float) -> None:
@@ -119,20 +132,8 @@ class Partition:
         if not isinstance(piece, Envelope):
             return
         piece.evidence += min(excess, 4.0) + 0.5
-        if piece.evidence >= self._patience(piece):
+        if piece.evidence >= self._maker.patience(piece.region):
             self.refine(index)
-
-    def _patience(self, piece: Envelope) -> float:
-        """Return the cost of refining a piece in units of the cost of a rejected draw.
-
-        Rough counts of operations, in microseconds; nothing measured, so that seeded runs repeat.
-        """
-        n, p, held = self.problem.n_rows, piece.region.free.size, self.problem.gram.held
-        draw = 60.0 + (0.0 if held else 0.02 * n * piece.region.size)
-        cost = 100.0 + 0.05 * p * piece.region.to_choose + (0.0 if held else n * p / 2000)
-        if self.problem.gram.affordable:
-            cost += 4 * min(p, 640) ** 3 / 6e4  # a few factorisations for a better cut
-        return cost / draw
 
     def refine(self, index: int, level: float = math.inf) -> None:
         """Improve a piece's cut, or split it; single supports that this yields are set free.
@@ -144,7 +145,7 @@ class Partition:
         if self._budget.over or held > _MEMORY:
             raise UnprovenError(REFUSED)
         self._refined += 1
-        if self._refined == _HARD and self.problem.gram.affordable:
+        if self._refined == _HARD and self.problem.quadratic and self.problem.gram.affordable:
             self.problem.gram.full()
         if (
             self._seed
@@ -160,8 +161,9 @@ class Partition:
             self._remove(index) if rest is None else self._add(rest, index)
             return
         assert isinstance(piece, Envelope)
-        if not piece.optimised and piece.region.to_choose > 1:
-            many = not self.problem.gram.affordable
+        exact = self.problem.quadratic and piece.region.to_choose == 1
+        if not (piece.optimised or exact):
+            many = self.problem.quadratic and not self.problem.gram.affordable
             guess = inclusion(piece.log_weights, piece.region.to_choose)[1] if many else None
             better = self._optimised(piece.cut, guess)
             if better.log_mass < piece.log_mass - 0.05 or better.peak < piece.peak - 0.05:
@@ -197,9 +199,9 @@ class Partition:
 
         If not, the law is spread over far more supports than could be listed.
         """
-        problem, floor = self.problem, steady(self.problem)
+        problem = self.problem
         scores = [
-            extension_scores(problem, reduce(problem, region.inside, floor), region.free)
+            self._maker.extended(region.inside, region.free)
             for region in patterns(problem, self._seed, 1)
             if region.to_choose == 1
         ]
@@ -226,23 +228,25 @@ class Partition:
         column = int(top[int(np.argmin(np.abs(shares[top] - 0.5)))])
         guess = np.delete(shares, column) if piece.optimised else None
         self._remove(index)
-        for part in region.split(int(region.free[column])):
-            self._place(part, guess)
+        self._place_all(region.split(int(region.free[column])), guess)
 
-    def _place(self, region: Region, guess: Floats | None = None) -> None:
-        """Add a region to the partition as whatever serves it best."""
-        if region.to_choose == 0:
-            support = np.sort(np.array(region.inside, dtype=np.int64))
-            low, high = self.problem.enclose(support)
-            self._set_free(support, -self.kappa * (low + high) / 2)
-            return
-        count = math.comb(region.free.size, region.to_choose)
-        if self.problem.gram.held and count <= min(_LIST_UP_TO, sampling.ENUMERATION_LIMIT):
-            self._add(self._listed(region))
-            return
-        cut = self._maker.cheap(region)
-        bounded = guess is not None and guess.size == region.free.size and region.to_choose > 1
-        self._add(self._optimised(cut, guess) if bounded else Envelope(cut, self.kappa))
+    def _place_all(self, regions: list[Region], guess: Floats | None = None) -> None:
+        """Add regions to the partition as whatever serves them best."""
+        bounded = []
+        for region in regions:
+            if region.to_choose == 0:
+                support = np.sort(np.array(region.inside, dtype=np.int64))
+                low, high = self.problem.enclose(support)
+                self._set_free(support, -self.kappa * (low + high) / 2)
+            elif self._short(region):
+                self._add(self._listed(region))
+            else:
+                bounded.append(region)
+        for cut in self._maker.cheap_all(bounded):
+            free, t = cut.region.free.size, cut.region.to_choose
+            exact = self.problem.quadratic and t == 1
+            better = guess is not None and guess.size == free and not exact
+            self._add(self._optimised(cut, guess) if better else Envelope(cut, self.kappa))
 
     def _optimised(self, cut: Cut, guess: Floats | None) -> Envelope:
         better, _ = self._maker.optimised(cut, self.kappa, guess)
@@ -254,5 +258,5 @@ class Partition:
         return envelope
 
     def _listed(self, region: Region) -> Listed:
-        supports, scores = list_region(self.problem, region)
+        supports, scores = list_region(self._maker, region)
         return Listed(supports, -self.kappa * scores)

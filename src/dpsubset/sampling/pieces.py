@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
-from dpsubset.cuts.cut import Cut
+from dpsubset.cuts import Cut, CutMaker
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import block_tables, draw_subset
-from dpsubset.losses.squared import support_scores
 from dpsubset.problem import Problem
 from dpsubset.sampling.ranks import rank, skip, unrank
 
@@ -153,16 +152,12 @@ def _combinations(p, t, count):  # type: ignore[no-untyped-def]
     return out
 
 
-def list_region(problem: Problem, region: Region) -> tuple[Support, Floats]:
+def list_region(maker: CutMaker, region: Region) -> tuple[Support, Floats]:
     """Return every support of a region, in lexicographic order of the free columns, and R(S)."""
-    t = region.to_choose
+    t, k = region.to_choose, len(region.inside)
     count = math.comb(region.free.size, t)
-    index = np.concatenate([np.array(region.inside, dtype=np.intp), region.free])
-    k = len(region.inside)
-    local = np.empty((count, k + t), dtype=np.int64)
-    local[:, :k] = np.arange(k)
-    local[:, k:] = k + _combinations(region.free.size, t, count)
-    G = np.ascontiguousarray(problem.gram.block(index))
-    b = problem.correlations[index]
-    scores = support_scores(G, b, problem.energy, local, problem.ridge, problem.radius)
-    return np.sort(index[local], axis=1).astype(np.int64), scores
+    supports = np.empty((count, k + t), dtype=np.int64)
+    supports[:, :k] = region.inside
+    supports[:, k:] = region.free[_combinations(region.free.size, t, count)]
+    supports.sort(axis=1)
+    return supports, maker.scores(supports)

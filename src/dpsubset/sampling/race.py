@@ -25,20 +25,15 @@ def draw_proportional(partition: Partition, source: RandomSource) -> Support:
         support, log_weight = piece.draw(source)
         if piece.exact:
             return support
-        low, high = partition.excess(support, log_weight)
-        if _reaches(source.exponential(), low, high):
+        kept, excess = partition.reaches(source.exponential(), support, log_weight, float)
+        if kept:
             return support
-        partition.rejected(index, high)
+        partition.rejected(index, excess)
 
 
 def draw_index(logs: Floats, source: RandomSource) -> int:
     """Draw an index in proportion to exp(logs)."""
     return pick(np.cumsum(np.exp(logs - logs.max())), source)
-
-
-def _reaches(draw: float, low: float, high: float) -> bool:
-    """Compare a draw with an enclosed number; between the ends the middle decides (T16, T19)."""
-    return draw >= high or (draw >= low and draw >= (low + high) / 2)
 
 
 def draw_race(partition: Partition, source: RandomSource) -> Support:
@@ -75,15 +70,19 @@ def _ring(partition: Partition, index: int, now: float, source: RandomSource) ->
     """Draw who arrives from a piece; keep it with probability a / (2 abar (1 - a x))."""
     piece = partition.pieces[index]
     support, log_weight = piece.draw(source)
-    low = high = 0.0
-    if not piece.exact:
-        low, high = partition.excess(support, log_weight)
-    passed = math.exp(now + log_weight - (low + high) / 2)  # a x, at most 1/2
-    factor = math.log(2.0 * (1.0 - passed))
-    if _reaches(source.exponential(), low + factor, high + factor):
+
+    def needed(excess: float) -> float:
+        passed = math.exp(now + log_weight - excess)  # a x, at most 1/2
+        return excess + math.log(2.0 * (1.0 - passed))
+
+    draw = source.exponential()
+    if piece.exact:
+        return support if draw >= needed(0.0) else None
+    kept, excess = partition.reaches(draw, support, log_weight, needed)
+    if kept:
         return support
-    if high > _LOG2:
-        partition.rejected(index, high)
+    if excess > _LOG2:
+        partition.rejected(index, excess)
     return None
 
 

@@ -8,9 +8,9 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from dpsubset.cuts.reduced import extension_scores, multiplier, reduce
+from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.cuts.region import Region, patterns, root
-from dpsubset.cuts.start import complete, start, steady
+from dpsubset.cuts.start import complete, start
 from dpsubset.cuts.twins import Thinned, thin
 from dpsubset.errors import InputError
 from dpsubset.limits import Budget, Limits, Progress, ProgressCallback
@@ -21,6 +21,7 @@ from dpsubset.search.tree import Shortlist, Tree
 __all__ = ["Found", "Limits", "Progress", "best", "best_by_mistakes", "top"]
 
 _MOST_STARTS = 32  # greedy starts of a bucket
+_FEW_STARTS = 2  # the same where gains are estimates and scores take fits
 _MOST_PATTERNS = 8  # 2^8 starting regions at most
 
 
@@ -51,14 +52,15 @@ def top(
 
 
 def _top(problem: Problem, count: int, budget: Budget) -> list[Found]:
-    if problem.gram.affordable:
+    if problem.quadratic and problem.gram.affordable:
         problem.gram.full()
     thinned = thin(problem)
     reduced = thinned.problem
     shortlist = _shortlist(reduced, min(count, reduced.n_supports))
-    seed, mu = start(reduced)
-    _seed_with_swaps(reduced, shortlist, seed)
-    tree = Tree(reduced, shortlist, [0.0, mu], budget)
+    maker = cut_maker(reduced)
+    seed = start(maker)
+    _seed_with_swaps(maker, shortlist, seed)
+    tree = Tree(maker, shortlist, budget)
     proven = tree.run(_partition(reduced, seed))
     found = shortlist.found(proven)
     return found if reduced is problem else _with_images(thinned, found, count)
@@ -84,32 +86,32 @@ def best_by_mistakes(
     budget = Budget(limits, progress)
     first = _top(problem, 1, budget)[0]
     out = [first]
-    mu = multiplier(problem, first.support)
     reduced = thin(problem, first.support).problem
+    maker = cut_maker(reduced)
+    maker.settle(first.support)
     for mistakes in range(1, problem.to_choose + 1):
         regions = patterns(reduced, first.support, mistakes)
         if not regions:
             break
         shortlist = _shortlist(reduced, 1)
-        for region in _first_patterns(reduced, first.support, mistakes):
-            support = complete(reduced, region, max(mu, steady(problem)))
+        for region in _first_patterns(maker, first.support, mistakes):
+            support = complete(maker, region)
             shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
-        tree = Tree(reduced, shortlist, [0.0, mu], budget)
+        tree = Tree(maker, shortlist, budget)
         proven = tree.run(regions) and first.proven
         out += shortlist.found(proven)
     return out
 
 
-def _first_patterns(problem: Problem, support: tuple[int, ...], mistakes: int) -> list[Region]:
+def _first_patterns(maker: CutMaker, support: tuple[int, ...], mistakes: int) -> list[Region]:
     """Return a few parts of a bucket, those that drop the columns of least worth first."""
+    problem = maker.problem
     chosen = [j for j in support if j not in problem.include]
-    worth = {
-        j: reduce(problem, tuple(k for k in support if k != j), steady(problem)).single_gains()[j]
-        for j in chosen
-    }
+    worth = {j: maker.gains(tuple(k for k in support if k != j))[j] for j in chosen}
     order = sorted(chosen, key=lambda j: -worth[j])
     others = problem.free[~np.isin(problem.free, chosen)]
-    kept = islice(combinations(order, len(chosen) - mistakes), _MOST_STARTS)
+    most = _MOST_STARTS if problem.quadratic else _FEW_STARTS
+    kept = islice(combinations(order, len(chosen) - mistakes), most)
     return [Region((*problem.include, *part), others, problem.size) for part in kept]
 
 
@@ -124,18 +126,18 @@ def _partition(problem: Problem, seed: tuple[int, ...]) -> list[Region]:
     return [r for k in range(problem.to_choose + 1) for r in patterns(problem, seed, k)]
 
 
-def _seed_with_swaps(problem: Problem, shortlist: Shortlist, seed: tuple[int, ...]) -> None:
+def _seed_with_swaps(maker: CutMaker, shortlist: Shortlist, seed: tuple[int, ...]) -> None:
     """Offer the seed and all its one-swaps, so that the threshold starts low."""
+    problem = maker.problem
     shortlist.offer(np.array(seed, dtype=np.int64), problem.score(seed))
     if math.isfinite(shortlist.worst):
         return
-    mu = steady(problem)
     for region in patterns(problem, seed, 1):
         support = np.empty(problem.size, dtype=np.int64)
         inside = region.inside[: problem.size - 1]
         columns = region.free if region.free.size else np.array(region.inside[-1:], dtype=np.intp)
         support[:-1] = inside
-        scores = extension_scores(problem, reduce(problem, inside, mu), columns)
+        scores = maker.extended(inside, columns)
         for column, score in zip(columns, scores, strict=True):
             support[-1] = column
             shortlist.offer(support, float(score))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpsubset.compiled import compiled
-from dpsubset.losses.squared import solve
+from dpsubset.losses.ball import solve
 from dpsubset.search.heap import push, worst
 
 __all__ = ["explore"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import os
+from dataclasses import replace
 from itertools import count as counter
 from typing import Any
 
@@ -12,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.cuts.curvature import curvature, elimination_error, smallest_eigenvalue
-from dpsubset.cuts.reduced import Reduced, extension_scores, reduce
+from dpsubset.cuts import Cut, CutMaker
+from dpsubset.cuts.curvature import curvature, smallest_eigenvalue
+from dpsubset.cuts.moments import MomentCut
+from dpsubset.cuts.reduced import Reduced
 from dpsubset.cuts.region import Region
-from dpsubset.cuts.start import steady
 from dpsubset.limits import Budget
-from dpsubset.problem import Problem
 from dpsubset.search.found import Found
 from dpsubset.search.heap import push
 from dpsubset.search.kernel import explore
@@ -27,6 +28,8 @@ __all__ = ["Shortlist", "Tree"]
 _MOST = 1200  # candidates handed to the compiled search at once
 _SMALL = 300  # candidates up to which the reduced matrix's own eigenvalues are worth their time
 _ALLOWANCE = 1_000_000  # its nodes before the region is split instead
+_BATCH = 64  # supports that are scored before the threshold is looked at again
+_SHARPNESS = 8.0  # of a cut that is to close a region, in units of the distance to the threshold
 
 
 class Shortlist:
@@ -65,25 +68,14 @@ class Shortlist:
         return [Found(row, score, proven) for score, row in scored]
 
 
-def _largest(weights: Floats, count: int) -> float:
-    return float(np.partition(weights, -count)[-count:].sum()) if count else 0.0
-
-
 class Tree:
     """Open regions in the order of their bounds; each is searched, split or dismissed."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        shortlist: Shortlist,
-        multipliers: list[float],
-        budget: Budget,
-    ) -> None:
-        self._problem = problem
+    def __init__(self, maker: CutMaker, shortlist: Shortlist, budget: Budget) -> None:
+        self._maker = maker
+        self._problem = maker.problem
         self._list = shortlist
-        self._curvature = curvature(problem)
-        floor = steady(problem)
-        self._multipliers = sorted({max(floor, mu) for mu in multipliers})
+        self._curvature = curvature(maker.problem) if maker.problem.quadratic else 0.0
         self._budget = budget
         self._queue: list[tuple[float, int, Region]] = []
         self._ticket = counter()
@@ -109,77 +101,82 @@ class Tree:
         return max(bound, 0.0) + self._problem.slack >= self._list.worst
 
     def _expand(self, region: Region) -> None:
-        problem = self._problem
         self._budget.spend(1)
         if region.to_choose == 0 and not region.partial:
             support = np.array(region.inside, dtype=np.int64)
-            self._list.offer(support, problem.score(region.inside))
+            self._list.offer(support, self._problem.score(region.inside))
             return
-        reduced, weights, bound = self._bounded(region)
+        cut = self._maker.bound(region)
+        bound = cut.least
         if self._closed(bound):
             return
         if region.partial:
             self._push(region.decide(), bound)
             return
         if region.to_choose == 1:
-            self._singles(region, reduced)
+            self._singles(cut)
             return
-        region, weights = self._screen(region, weights, reduced.base - self._error(reduced))
-        if region.empty:
+        cut = self._screen(cut)
+        if cut.region.empty:
             return
-        if region.free.size <= _MOST and self._search(region, reduced):
-            return
-        column = int(region.free[int(np.argmax(weights))])
-        self._push(region.split(column), bound)
+        if isinstance(cut, MomentCut):
+            if cut.region.free.size <= _MOST and self._search(cut):
+                return
+        else:
+            cut = self._screen(self._sharpened(cut))
+            bound = max(bound, cut.least) if not cut.region.empty else math.inf
+            if self._closed(bound):
+                return
+        column = int(cut.region.free[int(np.argmax(cut.weights))])
+        self._push(cut.region.split(column), bound)
 
     def _push(self, parts: list[Region], bound: float) -> None:
         for part in parts:
             heapq.heappush(self._queue, (bound, next(self._ticket), part))
 
-    def _bounded(self, region: Region) -> tuple[Reduced, Floats, float]:
-        """Return the reduction, column weights and bound at the best of the multipliers."""
-        t = region.to_choose
-        found: tuple[Reduced, Floats, float] | None = None
-        for mu in self._multipliers:
-            reduced = reduce(self._problem, region.inside, mu)
-            alone = t == 1 and not region.partial
-            pivots = reduced.pivots if alone else self._curvature + reduced.penalty
-            all_weights = reduced.correlations**2 / pivots
-            weights = all_weights[region.free]
-            top = _largest(weights, t) + _largest(all_weights[list(region.partial)], region.keep)
-            bound = reduced.base - top - self._error(reduced)
-            if found is None or bound > found[2]:
-                found = reduced, weights, bound
-        assert found is not None
-        return found
+    def _sharpened(self, cut: Cut) -> Cut:
+        """Improve a cut where supports near the threshold count most (T12)."""
+        distance = self._list.worst - cut.least
+        if not math.isfinite(distance):
+            return cut
+        return self._maker.optimised(cut, _SHARPNESS / max(distance, self._problem.slack), None)[0]
 
-    def _error(self, reduced: Reduced) -> float:
-        return elimination_error(self._problem, reduced.penalty + self._curvature)
-
-    def _singles(self, region: Region, reduced: Reduced) -> None:
-        """Score every support of a region with one column to choose (T11)."""
-        bounds = reduced.base - reduced.single_gains()[region.free] - self._error(reduced)
-        open_ = region.free[bounds + self._problem.slack < self._list.worst]
-        scores = extension_scores(self._problem, reduced, open_)
+    def _singles(self, cut: Cut) -> None:
+        """Score the supports of a region with one column to choose, likely ones first."""
+        region = cut.region
+        bounds = cut.constant - cut.weights
+        order = np.argsort(bounds, kind="stable")
         support = np.empty(region.size, dtype=np.int64)
         support[:-1] = region.inside
-        for i in np.argsort(scores, kind="stable"):
-            if scores[i] >= self._list.worst:
-                break
-            support[-1] = open_[i]
-            self._list.offer(support, float(scores[i]))
+        first = 0
+        while first < order.size and not self._closed(float(bounds[order[first]])):
+            part = order[first : first + _BATCH]
+            part = part[bounds[part] + self._problem.slack < self._list.worst]
+            columns = region.free[part]
+            scores = self._maker.extended(region.inside, columns, self._list.worst)
+            for i in np.argsort(scores, kind="stable"):
+                if scores[i] >= self._list.worst:
+                    break
+                support[-1] = columns[i]
+                self._list.offer(support, float(scores[i]))
+            first += _BATCH
 
-    def _screen(self, region: Region, weights: Floats, base: float) -> tuple[Region, Floats]:
+    def _screen(self, cut: Cut) -> Cut:
         """Drop the columns that no support below the threshold can contain."""
+        region, weights = cut.region, cut.weights
         t = region.to_choose
+        if region.empty:
+            return cut
         top = np.partition(weights, -t)[-t:]
         # With column j: its own weight and the t-1 largest of the others.
         best_with = np.where(weights >= top.min(), top.sum(), weights + top.sum() - top.min())
-        kept = base - best_with + self._problem.slack < self._list.worst
-        return Region(region.inside, region.free[kept], region.size), weights[kept]
+        kept = cut.constant - best_with + self._problem.slack < self._list.worst
+        region = Region(region.inside, region.free[kept], region.size)
+        return replace(cut, region=region, weights=weights[kept])
 
-    def _search(self, region: Region, reduced: Reduced) -> bool:
+    def _search(self, cut: MomentCut) -> bool:
         """Run the compiled search on a region; False when its allowance ran out."""
+        region, reduced = cut.region, cut.reduced
         problem, index = self._problem, reduced.inside
         free = region.free[np.argsort(-np.abs(reduced.correlations[region.free]), kind="stable")]
         if problem.gram.affordable:
@@ -199,7 +196,7 @@ class Tree:
             inside,
             among,
             (rows, eliminated, b, reduced.penalty, reduced.base),
-            (smallest, problem.slack - self._error(reduced), problem.slack),
+            (smallest, problem.slack - cut.error, problem.slack),
             (*moments, names.astype(np.int64), self._list.column_keys[names]),
             region.size,
             self._list.heap,

@@ -1,0 +1,196 @@
+"""Cuts of any loss, from dual points: one fit on a few columns, one product X'a (T10, T12)."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
+from dpsubset.cuts.cut import Cut, CutMaker, largest
+from dpsubset.cuts.region import Region
+from dpsubset.cuts.symmetric import inclusion
+from dpsubset.losses import Fit
+from dpsubset.losses.batch import fit_many
+from dpsubset.problem import Problem
+
+__all__ = ["DualCuts"]
+
+_POINTS = 64  # dual points remembered
+_ROUNDS = 6
+_COLUMNS = 64  # columns that carry coefficients; the others keep zero, which is always valid
+_ENOUGH = 0.05  # stop when a round lowers the log mass by less
+_LISTED_ROWS = 20_000_000  # rows of all fits of a list
+_COARSE = 1e-5  # gap of a fit whose dual point only makes a cut, relative
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A dual point of the conjugate's domain, with all that a cut needs."""
+
+    fit: Fit
+    constant: float  # -sum l*(y, a)
+    products: Floats  # X'a
+
+
+class DualCuts(CutMaker):
+    """Cuts from the dual points of fits, for losses that no moments describe."""
+
+    tries = 4
+    trust = 0.5
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._points: OrderedDict[tuple[int, ...], _Point] = OrderedDict()
+
+    def gains(self, inside: tuple[int, ...]) -> Floats:
+        problem = self.problem
+        v = self._at(inside).products
+        norm = float(np.linalg.norm(v[list(inside)])) if inside else float(np.abs(v).max())
+        penalty = max(problem.ridge, norm / (2 * problem.radius))
+        return np.asarray(v**2 / (4 * penalty + problem.gram.diagonal + 1e-300))
+
+    def bound(self, region: Region) -> Cut:
+        return self._cut(region, self._at(region.inside))
+
+    def cheap_all(self, regions: Sequence[Region]) -> list[Cut]:
+        self._prepare([region.inside for region in regions])
+        return [self.cheap(region) for region in regions]
+
+    def optimised(
+        self, cut: Cut, kappa: float, guess: Floats | None, rounds: int = _ROUNDS
+    ) -> tuple[Cut, Floats]:
+        problem, region = self.problem, cut.region
+        t = region.to_choose
+        inside = np.array(region.inside, dtype=np.intp)
+        total, z = inclusion(kappa * cut.weights, t)
+        best, best_mass, best_z = cut, float(total) - kappa * cut.constant, z
+        z = z if guess is None else guess
+        fit = self._at(region.inside).fit
+        for _ in range(rounds):
+            likely = np.argsort(-z)[:_COLUMNS]
+            likely = likely[z[likely] > 1e-4 * t / z.size]
+            share = np.sqrt(np.concatenate([np.ones(inside.size), z[likely]]))
+            table = problem.columns.rows(np.concatenate([inside, region.free[likely]]))
+            start = Fit(np.zeros(0), np.inf, -np.inf, fit.point)
+            fit = problem.loss.fit(
+                (table * share[:, None]).T,
+                problem.y,
+                problem.ridge,
+                problem.radius,
+                start=start,
+                gap=max(0.02 / kappa, problem.slack),
+            )
+            point = self._pointed(fit, problem.design.correlate(fit.point))
+            better = self._cut(region, point, z)
+            total, inclusions = inclusion(kappa * better.weights, t)
+            mass = float(total) - kappa * better.constant
+            gain = best_mass - mass
+            if gain > 0:
+                best, best_mass, best_z = better, mass, inclusions
+            if gain < _ENOUGH:
+                break
+            z = np.minimum(np.sqrt(z * np.maximum(inclusions, 1e-12)), 1.0)
+        return best, best_z
+
+    def extended(
+        self, inside: tuple[int, ...], columns: NDArray[np.intp], worst: float = np.inf
+    ) -> Floats:
+        known = tuple(sorted(inside))
+        given = np.tile(np.array(known, dtype=np.intp), (columns.size, 1))
+        start = self._at(known).fit
+        return self._values(np.column_stack([given, columns]), start, worst)
+
+    def scores(self, supports: NDArray[np.intp]) -> Floats:
+        return self._values(supports, self._at(()).fit, np.inf)
+
+    def _values(self, supports: NDArray[np.intp], start: Fit, worst: float) -> Floats:
+        problem = self.problem
+        count, size = supports.shape
+        beta = np.zeros(size)
+        beta[: start.coefficients.size] = start.coefficients
+        out = np.empty(count)
+        step = max(1, problem.columns.room // max(size, 1))
+        for first in range(0, count, step):
+            part = supports[first : first + step]
+            places = problem.columns.places(part.ravel()).reshape(part.shape)
+            out[first : first + step] = fit_many(
+                *problem.loss.compiled(),
+                problem.columns.store,
+                places,
+                problem.y,
+                problem.ridge,
+                problem.radius,
+                beta,
+                start.point,
+                problem.slack,
+                worst,
+            )
+        return out
+
+    def listable(self, region: Region) -> bool:
+        count = math.comb(region.free.size, region.to_choose)
+        return count * (self.problem.n_rows + 200) <= _LISTED_ROWS
+
+    def patience(self, region: Region) -> float:
+        n, p = self.problem.n_rows, self.problem.n_columns
+        draw = 60.0 + 0.05 * n * region.size
+        return (100.0 + 3.0 * n * (p / 2000 + 4)) / draw
+
+    def _cut(self, region: Region, point: _Point, share: Floats | None = None) -> Cut:
+        """Return the cut of a dual point at the best multiplier of the ball.
+
+        Best for the top columns, or for columns with inclusion probabilities `share`.
+        """
+        problem = self.problem
+        v2 = point.products**2
+        fixed = float(v2[list(region.inside)].sum())
+        free, partial = v2[region.free], v2[list(region.partial)]
+        if share is None:
+            reached = fixed + largest(free, region.to_choose) + largest(partial, region.keep)
+        else:
+            reached = fixed + float(share @ free)
+        penalty = max(problem.ridge, np.sqrt(reached) / (2 * problem.radius), 1e-150)
+        constant = point.constant - (penalty - problem.ridge) * problem.radius**2
+        constant -= fixed / (4 * penalty) + problem.slack / 2
+        return Cut(region, constant, free / (4 * penalty), partial / (4 * penalty))
+
+    def _at(self, inside: tuple[int, ...]) -> _Point:
+        """Return the dual point of the fit on some columns."""
+        key = tuple(sorted(inside))
+        if key not in self._points:
+            self._prepare([key])
+        self._points.move_to_end(key)
+        return self._points[key]
+
+    def _prepare(self, many: Sequence[tuple[int, ...]]) -> None:
+        """Fit on several sets of columns; one product gives all X'a."""
+        problem = self.problem
+        missing = [key for key in (tuple(sorted(i)) for i in many) if key not in self._points]
+        fits = [self._fit(key) for key in missing]
+        for first in range(0, len(missing), _POINTS):
+            part = fits[first : first + _POINTS]
+            products = problem.design.correlate(np.column_stack([fit.point for fit in part])).T
+            for key, fit, v in zip(missing[first : first + _POINTS], part, products, strict=True):
+                self._points[key] = self._pointed(fit, np.ascontiguousarray(v))
+        while len(self._points) > _POINTS + len(many):
+            self._points.popitem(last=False)
+
+    def _fit(self, inside: tuple[int, ...]) -> Fit:
+        problem = self.problem
+        if not inside:
+            a = problem.loss.slopes(problem.y, np.zeros(problem.n_rows))
+            value = float(problem.loss.value(problem.y, np.zeros(problem.n_rows)).sum())
+            return Fit(np.empty(0), value, value, a)
+        known = [self._points[k].fit for k in (inside[:-1], inside[1:]) if k in self._points]
+        start = Fit(np.zeros(0), np.inf, -np.inf, known[0].point) if known else None
+        gap = max(_COARSE * problem.n_rows * problem.sensitivity(), problem.slack)
+        return problem.fit(np.array(inside, dtype=np.intp), gap=gap, start=start)
+
+    def _pointed(self, fit: Fit, products: Floats) -> _Point:
+        constant = -float(self.problem.loss.conjugate(self.problem.y, fit.point).sum())
+        return _Point(fit, constant, products)

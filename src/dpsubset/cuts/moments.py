@@ -1,0 +1,119 @@
+"""Cuts of squared loss, where the moments X'X, X'y and y'y tell everything (T11, T12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
+from dpsubset.cuts.curvature import curvature, elimination_error, steady
+from dpsubset.cuts.cut import Cut, CutMaker
+from dpsubset.cuts.perspective import optimise
+from dpsubset.cuts.reduced import Reduced, extension_scores, multiplier, reduce
+from dpsubset.cuts.region import Region
+from dpsubset.losses.squared import support_scores
+from dpsubset.problem import Problem
+
+__all__ = ["MomentCut", "MomentCuts"]
+
+_AHEAD = 8  # Gram columns fetched together: one pass over the table costs as much as a few
+_QUICK_GRAM = 1e9  # multiplications up to which the full Gram matrix is formed at once
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MomentCut(Cut):
+    """A cut with the reduction that it comes from."""
+
+    reduced: Reduced
+    error: float  # by which the constant was lowered
+
+
+class MomentCuts(CutMaker):
+    """Cuts by elimination of the columns inside; the ridge and known curvature bound the rest."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.floor = steady(problem)
+        self._multipliers = [self.floor]
+        if problem.gram.affordable and problem.n_rows * problem.n_columns**2 <= _QUICK_GRAM:
+            problem.gram.full()
+
+    def settle(self, support: tuple[int, ...]) -> bool:
+        mu = max(self.floor, multiplier(self.problem, support))
+        before, self._multipliers = self._multipliers, sorted({self.floor, mu})
+        return self._multipliers != before
+
+    def gains(self, inside: tuple[int, ...]) -> Floats:
+        """Return exact gains; likely next columns have their Gram columns fetched with those."""
+        problem, gram, mu = self.problem, self.problem.gram, self._multipliers[-1]
+        if gram.lacks(inside):
+            quick = problem.correlations**2 / (gram.diagonal + problem.ridge + mu + 1e-300)
+            likely = problem.free[np.argsort(-quick[problem.free])[:_AHEAD]]
+            gram.columns(np.unique(np.concatenate([np.array(inside, dtype=np.intp), likely])))
+        return reduce(problem, inside, mu).single_gains()
+
+    def bound(self, region: Region) -> MomentCut:
+        known = self.problem.gram.smallest or 0.0
+        alone = region.to_choose == 1 and not region.partial
+        candidates = []
+        for mu in self._multipliers:
+            reduced = reduce(self.problem, region.inside, mu)
+            error = elimination_error(self.problem, reduced.penalty + known)
+            weights = reduced.correlations**2
+            weights /= reduced.pivots if alone else known + reduced.penalty
+            candidates.append(
+                MomentCut(
+                    region,
+                    reduced.base - error,
+                    weights[region.free],
+                    weights[list(region.partial)],
+                    reduced=reduced,
+                    error=error,
+                )
+            )
+        return max(candidates, key=lambda cut: cut.least)
+
+    def cheap(self, region: Region) -> Cut:
+        """With one column to choose, or none, the bound is the score itself."""
+        problem = self.problem
+        if region.to_choose == 0:
+            return Cut(region, problem.interval(region.inside)[0], np.empty(0))
+        if region.to_choose == 1:
+            scores = self.extended(region.inside, region.free)
+            return Cut(region, problem.energy - problem.slack, problem.energy - scores)
+        return self.bound(region)
+
+    def optimised(self, cut: Cut, kappa: float, guess: Floats | None) -> tuple[Cut, Floats]:
+        d = curvature(self.problem)
+        first, last = self._multipliers[0], self._multipliers[-1]
+        found = optimise(self.problem, cut.region, d, kappa, first, last, guess)
+        constant = found.constant - elimination_error(self.problem, found.penalty)
+        return Cut(cut.region, constant, found.weights), found.inclusion
+
+    def extended(
+        self, inside: tuple[int, ...], columns: NDArray[np.intp], worst: float = np.inf
+    ) -> Floats:
+        return extension_scores(self.problem, reduce(self.problem, inside, self.floor), columns)
+
+    def scores(self, supports: NDArray[np.intp]) -> Floats:
+        problem = self.problem
+        index, local = np.unique(supports, return_inverse=True)
+        G = np.ascontiguousarray(problem.gram.block(index))
+        b = problem.correlations[index]
+        local = local.reshape(supports.shape).astype(np.int64)
+        return np.asarray(
+            support_scores(G, b, problem.energy, local, problem.ridge, problem.radius)
+        )
+
+    def listable(self, region: Region) -> bool:
+        return self.problem.gram.held or region.free.size == self.problem.free.size
+
+    def patience(self, region: Region) -> float:
+        n, p, held = self.problem.n_rows, region.free.size, self.problem.gram.held
+        draw = 60.0 + (0.0 if held else 0.02 * n * region.size)
+        cost = 100.0 + 0.05 * p * region.to_choose + (0.0 if held else n * p / 2000)
+        if self.problem.gram.affordable:
+            cost += 4 * min(p, 640) ** 3 / 6e4  # a few factorisations for a better cut
+        return cost / draw

@@ -1,0 +1,60 @@
+"""Columns as contiguous vectors, kept up to a limit of memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
+from dpsubset.designs.base import Design
+
+__all__ = ["ColumnCache"]
+
+_MEMORY = 128 << 20
+
+
+class ColumnCache:
+    """Columns of a table, one a row of a store that fills as they are asked for.
+
+    A full store starts again from nothing: which columns matter changes slowly.
+    """
+
+    def __init__(self, design: Design, memory: int = _MEMORY) -> None:
+        self._design = design
+        room = max(64, memory // (8 * max(design.n_rows, 1)))
+        self._store = np.empty((min(room, design.n_columns), design.n_rows))
+        self._place = np.full(design.n_columns, -1, dtype=np.intp)
+        self._used = 0
+
+    def rows(self, index: NDArray[np.intp]) -> Floats:
+        """Return X_J', one row for each column of J."""
+        if index.size > self._store.shape[0]:
+            return np.ascontiguousarray(self._design.take(index).T)
+        return self._store[self.places(index)]
+
+    @property
+    def room(self) -> int:
+        """How many columns can be held at once."""
+        return self._store.shape[0]
+
+    @property
+    def store(self) -> Floats:
+        """The columns at their places."""
+        return self._store
+
+    def places(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return where in the store these columns are, after fetching those that are missing.
+
+        The places are good until the next call.
+        """
+        missing = np.unique(index[self._place[index] < 0])
+        if self._used + missing.size > self._store.shape[0]:
+            self._place[:] = -1
+            self._used = 0
+            missing = np.unique(index)
+        if missing.size:
+            end = self._used + missing.size
+            self._store[self._used : end] = self._design.take(missing).T
+            self._place[missing] = np.arange(self._used, end)
+            self._used = end
+        return self._place[index]

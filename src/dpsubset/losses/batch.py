@@ -1,0 +1,33 @@
+"""Many fits in a row, on columns out of one store."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsubset.compiled import compiled
+from dpsubset.losses.fitting import fit_rows
+
+__all__ = ["fit_many"]
+
+
+@compiled()
+def fit_many(rows, parameters, smooth, store, supports, y, ridge, radius, beta, a, wanted, enough):  # type: ignore[no-untyped-def]
+    """Return the value on every row of `supports` (rows of `store`), all from the same start.
+
+    A value is the middle of the fit's interval; infinity where it is known to be at least
+    `enough`.
+    """
+    m, k = supports.shape
+    out = np.empty(m)
+    X = np.empty((k, y.size))
+    b, d = np.empty(k), np.empty(y.size)
+    for r in range(m):
+        for i in range(k):
+            X[i] = store[supports[r, i]]
+        b[:] = beta
+        d[:] = a
+        primal, dual, _ = fit_rows(
+            rows, parameters, smooth, X, y, ridge, radius, b, d, wanted, enough
+        )
+        out[r] = np.inf if dual >= enough else 0.5 * (primal + dual)
+    return out

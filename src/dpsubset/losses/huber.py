@@ -1,0 +1,62 @@
+"""Huber's loss: squared near the target, linear far away."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpsubset.arrays import Floats
+from dpsubset.errors import InputError
+from dpsubset.losses.base import Loss
+
+__all__ = ["Huber"]
+
+
+class Huber(Loss):
+    """l(y, t) = d^2 for d = |y - t| up to c, 2 c d - c^2 beyond.
+
+    For large c it is the squared loss; for small c, l / (2 c) is nearly the absolute loss.
+
+    >>> Huber(0.5).largest(1.0, 2.0)
+    2.75
+    """
+
+    name = "huber"
+    smooth = True
+
+    def __init__(self, c: float = 0.1) -> None:
+        good = isinstance(c, (int, float)) and not isinstance(c, bool) and 1e-6 <= c <= 1e6
+        if not good:
+            raise InputError(f"c must be a number between 1e-6 and 1e6, not {c!r}")
+        self.c = float(c)
+        self.parameters = (self.c,)
+
+    def value(self, y: Floats, t: Floats) -> Floats:
+        d = np.abs(y - t)
+        return np.where(d <= self.c, d**2, self.c * (2.0 * d - self.c))
+
+    def conjugate(self, y: Floats, a: Floats) -> Floats:
+        """Return a y + a^2 / 4 on |a| <= 2 c."""
+        return np.where(np.abs(a) <= 2.0 * self.c, a * y + a**2 / 4.0, math.inf)
+
+    def largest(self, y_bound: float, t_bound: float) -> float:
+        d = y_bound + t_bound
+        return d**2 if d <= self.c else self.c * (2.0 * d - self.c)
+
+    @staticmethod
+    def rows(
+        y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
+    ) -> None:
+        c = parameters[0]
+        for i in range(y.size):
+            d = w[i] - y[i]
+            if abs(d) <= c:
+                value[i] = d * d
+                slope[i] = 2.0 * d
+                curve[i] = 2.0
+            else:
+                value[i] = c * (2.0 * abs(d) - c)
+                slope[i] = 2.0 * c if d > 0.0 else -2.0 * c
+                curve[i] = 0.0

@@ -1,0 +1,51 @@
+"""Logistic loss, for labels -1 and +1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import xlogy
+
+from dpsubset.arrays import Floats
+from dpsubset.losses.base import Loss
+
+__all__ = ["Logistic"]
+
+
+class Logistic(Loss):
+    """l(y, t) = log(1 + exp(-y t)).
+
+    >>> round(Logistic().largest(1.0, 2.0), 4)
+    2.1269
+    """
+
+    name = "logistic"
+    classification = True
+    smooth = True
+
+    def value(self, y: Floats, t: Floats) -> Floats:
+        return np.asarray(np.logaddexp(0.0, -y * t))
+
+    def conjugate(self, y: Floats, a: Floats) -> Floats:
+        """Return q log q + (1 - q) log(1 - q) with q = -a y in [0, 1]."""
+        q = -a * y
+        inside = (q >= 0.0) & (q <= 1.0)
+        q = np.where(inside, q, 0.5)
+        return np.where(inside, xlogy(q, q) + xlogy(1.0 - q, 1.0 - q), math.inf)
+
+    def largest(self, y_bound: float, t_bound: float) -> float:
+        return float(np.logaddexp(0.0, t_bound))
+
+    @staticmethod
+    def rows(
+        y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
+    ) -> None:
+        for i in range(y.size):
+            m = y[i] * w[i]
+            e = np.exp(-abs(m))
+            q = (e if m > 0.0 else 1.0) / (1.0 + e)
+            value[i] = np.log1p(e) + max(-m, 0.0)
+            slope[i] = -q * y[i]
+            curve[i] = e / ((1.0 + e) * (1.0 + e))
