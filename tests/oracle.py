@@ -1,8 +1,9 @@
 """Brute force: every support listed, every score and every law computed the slow, plain way.
 
-Nothing here imports the library. Scores come from singular values of the listed columns and
-bisection on the ball's multiplier (never from a Gram matrix), each with a dual value that
-certifies it; laws come from the definitions of the mechanisms (T4, T5, T6, T8).
+Nothing here imports the library. Scores of squared loss come from singular values of the listed
+columns and bisection on the ball's multiplier (never from a Gram matrix), those of other losses
+from a cone solver, each with a dual value that certifies it; laws come from the definitions of the
+mechanisms (T4, T5, T6, T8).
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import clarabel
 import numpy as np
-from scipy import stats
-from scipy.special import logsumexp, roots_legendre
+from scipy import sparse, stats
+from scipy.special import logsumexp, roots_legendre, xlogy
 
 KINDS = ("plain", "correlated", "duplicates", "ties", "ball", "ridge0", "wide", "marked")
+LOSSES = ("absolute", "quantile:0.3", "huber:0.1", "hinge", "logistic")  # beside squared loss
+LABELLED = ("hinge", "logistic")
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,16 @@ class Case:
     ridge: float
     include: tuple[int, ...] = ()
     exclude: tuple[int, ...] = ()
+    loss: str = "squared"
 
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments of `Problem(case.X, case.y, ...)`."""
-        names = ("size", "x_bound", "y_bound", "radius", "ridge", "include", "exclude")
-        return {name: getattr(self, name) for name in names}
+        names = ("size", "x_bound", "y_bound", "radius", "ridge", "include", "exclude", "loss")
+        given = {name: getattr(self, name) for name in names}
+        if self.loss in LABELLED:
+            del given["y_bound"]
+            given["classes"] = (-1, 1)
+        return given
 
     def clipped(self) -> tuple[np.ndarray, np.ndarray]:
         X = np.clip(np.asarray(self.X, dtype=float), -self.x_bound, self.x_bound)
@@ -47,20 +56,33 @@ class Case:
         return all_supports(self.X.shape[1], self.size, self.include, self.exclude)
 
     def scores(self, supports: np.ndarray | None = None) -> np.ndarray:
-        X, y = self.clipped()
         listed = self.supports() if supports is None else supports
-        return certified_scores(X, y, listed, self.radius, self.ridge)[0]
+        return self.certified(listed)[0]
+
+    def certified(self, supports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return R(S) (T1) of every listed support as a primal value and a dual value below it."""
+        X, y = self.clipped()
+        if self.loss == "squared":
+            return certified_scores(X, y, supports, self.radius, self.ridge)
+        return cone_scores(X, y, supports, self.radius, self.ridge, self.loss)
 
     def scale(self) -> float:
-        """Return y'y: no score is above it, and rounding is relative to it."""
-        return float(np.sum(self.clipped()[1] ** 2))
+        """Return the loss of the prediction 0 (y'y): no score is above, rounding relative to it."""
+        y = self.clipped()[1]
+        return float(loss_values(self.loss, y, np.zeros_like(y)).sum())
 
     def delta(self, rule: str = "tight") -> float:
         """Return the largest value of one row's loss (T2), or the paper's larger bound."""
         reach = self.radius * self.x_bound * math.sqrt(self.size)
-        if rule == "paper":
-            return 2 * self.y_bound**2 + 2 * reach**2
-        return (self.y_bound + reach) ** 2
+        far = self.y_bound + reach
+        name, parameter = parted(self.loss)
+        if name == "squared":
+            return far**2 if rule == "tight" else 2 * self.y_bound**2 + 2 * reach**2
+        if name == "quantile":
+            return max(parameter, 1 - parameter) * far
+        if name == "huber":
+            return far**2 if far <= parameter else 2 * parameter * far - parameter**2
+        return {"absolute": far, "hinge": 1 + reach, "logistic": np.logaddexp(0.0, reach)}[name]
 
     def kappa(self, epsilon: float, neighbours: str, rule: str = "tight") -> float:
         halves = {"replace-one": 2.0, "add-remove": 1.0}[neighbours]
@@ -115,6 +137,183 @@ def _multiplier(sigma: np.ndarray, c: np.ndarray, radius: float, ridge: float) -
         outside = np.linalg.norm(_coefficients(sigma, c, ridge, middle), axis=1) > radius
         low, high = np.where(outside, middle, low), np.where(outside, high, middle)
     return np.where(free, 0.0, high)
+
+
+# ---- the other losses, by a cone solver -------------------------------------------------------
+
+
+def parted(loss: str) -> tuple[str, float]:
+    """Return the name of a loss and its parameter."""
+    name, _, parameter = loss.partition(":")
+    return name, float(parameter or "nan")
+
+
+def loss_values(loss: str, y: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """Return the loss of every row, from its definition."""
+    name, parameter = parted(loss)
+    d = np.abs(y - t)
+    if name == "absolute":
+        return d
+    if name == "quantile":
+        return np.where(t < y, parameter * d, (1 - parameter) * d)
+    if name == "huber":
+        return np.where(d <= parameter, d**2, 2 * parameter * d - parameter**2)
+    if name == "hinge":
+        return np.maximum(1 - y * t, 0)
+    return d**2 if name == "squared" else np.logaddexp(0, -y * t)
+
+
+def loss_conjugates(loss: str, y: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Move every a into the domain of the conjugate; return it and the conjugate there."""
+    name, parameter = parted(loss)
+    if name in LABELLED:
+        q = np.clip(-a * y, 0, 1)
+        return -q * y, -q if name == "hinge" else xlogy(q, q) + xlogy(1 - q, 1 - q)
+    ends = {"absolute": (1.0, 1.0), "huber": (2 * parameter, 2 * parameter)}
+    up, down = ends.get(name, (parameter, 1 - parameter))
+    a = np.clip(a, -up, down)
+    return a, a * y + (a**2 / 4 if name == "huber" else 0.0)
+
+
+def cone_scores(
+    X: np.ndarray, y: np.ndarray, supports: np.ndarray, radius: float, ridge: float, loss: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same as `certified_scores` for any loss.
+
+    A solver proposes coefficients b and slopes a, one a row. What counts is computed here: the
+    objective at b, and the dual objective (T10) at a. A Newton step or two proposes once more.
+    """
+    primal, dual = np.zeros(len(supports)), np.zeros(len(supports))
+    propose = {"huber": _huber, "logistic": _logistic}.get(parted(loss)[0], _two_lines)
+    penalty = ridge * radius**2  # in units of the ball: |b| <= 1
+    for row, support in enumerate(supports if len(y) else supports[:0]):
+        A = X[:, support] * radius
+        proposed = propose(A, y, penalty, loss)
+        values = [_values(A, y, penalty, loss, b, a) for b, a in proposed]
+        primal[row], dual[row] = min(v[0] for v in values), max(v[1] for v in values)
+    return primal, dual
+
+
+def _values(
+    A: np.ndarray, y: np.ndarray, ridge: float, loss: str, b: np.ndarray, a: np.ndarray
+) -> tuple[float, float]:
+    """Return the objective at b, shrunk into the ball, and the dual objective at a (T10)."""
+    b = b / max(1.0, float(np.linalg.norm(b)))
+    a, conjugates = loss_conjugates(loss, y, a)
+    v = float(np.linalg.norm(A.T @ a))
+    reach = min(1.0, v / (2 * ridge)) if ridge else 1.0  # |b| where -v'b - ridge |b|^2 is largest
+    primal = loss_values(loss, y, A @ b).sum() + ridge * b @ b
+    return float(primal), float(-conjugates.sum() - v * reach + ridge * reach**2)
+
+
+Proposals = list[tuple[np.ndarray, np.ndarray]]
+
+
+def _two_lines(A: np.ndarray, y: np.ndarray, ridge: float, loss: str) -> Proposals:
+    """Minimise the sum of u, where u is above both lines c + k t that the loss is made of."""
+    name, tau = parted(loss)
+    n, s = A.shape
+    up, down = {"absolute": (1.0, 1.0), "hinge": (y, 0.0 * y)}.get(name, (tau, 1 - tau))
+    c = np.concatenate([up * y, -down * y])
+    k = np.concatenate([np.broadcast_to(-up, n), np.broadcast_to(down, n)])
+    places = np.arange(2 * n), s + np.tile(np.arange(n), 2)
+    columns = np.tile(A, (2, 1)) * k[:, None]
+    cones = [clarabel.NonnegativeConeT(2 * n)]
+    b, z = _solve(columns, places, -np.ones(2 * n), -c, np.ones(n), np.zeros(n), ridge, cones)
+    return [(b, z[:n] * k[:n] + z[n : 2 * n] * k[n:])]
+
+
+def _huber(A: np.ndarray, y: np.ndarray, ridge: float, loss: str) -> Proposals:
+    """Minimise v^2 + 2 c u over |y - t - v| <= u."""
+    c = parted(loss)[1]
+    n, s = A.shape
+    rows, two = np.arange(2 * n), s + np.tile(np.arange(n), 2)
+    places = np.concatenate([rows, rows]), np.concatenate([two, n + two])
+    entries = np.concatenate([np.repeat([-1.0, 1.0], n), -np.ones(2 * n)])
+    cost, curve = np.repeat([0.0, 2 * c], n), np.repeat([2.0, 0.0], n)
+    right, cones = np.concatenate([-y, y]), [clarabel.NonnegativeConeT(2 * n)]
+    b, z = _solve(np.vstack([-A, A]), places, entries, right, cost, curve, ridge, cones)
+
+    def slopes(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.clip(2 * (t - y), -2 * c, 2 * c), np.where(np.abs(t - y) <= c, 2.0, 0.0)
+
+    return [(b, z[n : 2 * n] - z[:n]), *_newton(A, ridge, b, slopes)]
+
+
+def _logistic(A: np.ndarray, y: np.ndarray, ridge: float, loss: str) -> Proposals:
+    """Minimise the sum of u over v + w <= 1, exp(-y t - u) <= v and exp(-u) <= w."""
+    n, s = A.shape
+    rows = np.arange(n)
+    first, second = n + 3 * rows, 4 * n + 3 * rows  # cones (x, 1, z) with exp(x) <= z
+    columns = np.zeros((7 * n, s))
+    columns[first] = y[:, None] * A
+    places = (
+        np.concatenate([rows, rows, first, second, first + 2, second + 2]),
+        s + np.concatenate([rows + n, rows + 2 * n, rows, rows, rows + n, rows + 2 * n]),
+    )
+    entries = np.repeat([1.0, 1.0, 1.0, 1.0, -1.0, -1.0], n)
+    right = np.concatenate([np.ones(n), np.tile([0.0, 1.0, 0.0], 2 * n)])
+    cost, cones = np.repeat([1.0, 0.0, 0.0], n), [clarabel.ExponentialConeT()] * (2 * n)
+    cones = [clarabel.NonnegativeConeT(n), *cones]
+    b, _ = _solve(columns, places, entries, right, cost, np.zeros(3 * n), ridge, cones)
+
+    def slopes(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        q = np.exp(-np.logaddexp(0, y * t))
+        return -q * y, q * (1 - q)
+
+    return _newton(A, ridge, b, slopes)
+
+
+def _newton(A: np.ndarray, ridge: float, b: np.ndarray, slopes: Any, steps: int = 4) -> Proposals:
+    """Solve the conditions of optimality, with the ball an equation if b is at its rim."""
+    at_rim = bool(np.linalg.norm(b) > 1 - 1e-6)
+    proposed: Proposals = []
+    for _ in range(steps):
+        a, curved = slopes(A @ b)
+        proposed.append((b, a))
+        gradient = A.T @ a + 2 * ridge * b
+        mu = max(0.0, -float(gradient @ b) / 2) if at_rim else 0.0
+        matrix = A.T @ (curved[:, None] * A) + 2 * (ridge + mu) * np.eye(len(b))
+        target = -gradient - 2 * mu * b
+        if at_rim:
+            border = 2 * b[:, None]
+            matrix = np.block([[matrix, border], [border.T, np.zeros((1, 1))]])
+            target = np.append(target, 1 - b @ b)
+        b = b + np.linalg.lstsq(matrix, target, rcond=1e-15)[0][: len(b)]
+    return proposed
+
+
+def _solve(
+    columns: np.ndarray,
+    places: tuple[np.ndarray, np.ndarray],
+    entries: np.ndarray,
+    right: np.ndarray,
+    cost: np.ndarray,
+    curve: np.ndarray,
+    ridge: float,
+    cones: list[Any],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Minimise ridge |b|^2 + cost'u + curve'u^2 / 2 over |b| <= 1 and u; return b and all duals.
+
+    `right` - columns b - E u lies in the cones, where E has the given entries.
+    """
+    m, s = columns.shape
+    A = np.zeros((m + s + 1, s + len(cost)))
+    A[places] = entries
+    A[:m, :s] = columns
+    A[m + 1 + np.arange(s), np.arange(s)] = -1.0
+    b = np.concatenate([right, [1.0], np.zeros(s)])
+    P = sparse.diags_array(np.concatenate([np.full(s, 2 * ridge), curve])).tocsc()
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
+    settings.iterative_refinement_abstol = settings.iterative_refinement_reltol = 1e-16
+    settings.iterative_refinement_max_iter = 30
+    settings.max_step_fraction = 0.9
+    cones = [*cones, clarabel.SecondOrderConeT(s + 1)]
+    q = np.concatenate([np.zeros(s), cost])
+    found = clarabel.DefaultSolver(P, q, sparse.csc_matrix(A), b, cones, settings).solve()
+    return np.array(found.x)[:s], np.array(found.z)
 
 
 # ---- laws, as log-probabilities over the listed supports -----------------------------------
@@ -237,9 +436,14 @@ def sizes(largest: int) -> list[tuple[int, int]]:
     return [(p, s) for p in range(1, largest + 1) for s in range(1, p + 1)]
 
 
-def random_case(seed: int, p: int, size: int, kind: str) -> Case:
+def kinds(loss: str) -> tuple[str, ...]:
+    """List the kinds of random problems of a loss."""
+    return (*KINDS, "separable") if loss in LABELLED else KINDS
+
+
+def random_case(seed: int, p: int, size: int, kind: str, loss: str = "squared") -> Case:
     """Draw a problem of the given kind; entries beyond the bounds occur and must be clipped."""
-    rng = np.random.default_rng([seed, p, size, KINDS.index(kind)])
+    rng = np.random.default_rng([seed, p, size, kinds(loss).index(kind)])
     include: tuple[int, ...] = ()
     exclude: tuple[int, ...] = ()
     shape = kind
@@ -262,7 +466,9 @@ def random_case(seed: int, p: int, size: int, kind: str) -> Case:
         x_bound, y_bound = 1.0, 1.0
     ridge, radius = ridge * x_bound**2, radius * y_bound / x_bound
     X, y = X * x_bound, y * y_bound
-    return Case(kind, X, y, size, x_bound, y_bound, radius, ridge, include, exclude)
+    if loss in LABELLED:
+        radius, y_bound, y = radius / y_bound, 1.0, np.where(y > 0, 1.0, -1.0)
+    return Case(kind, X, y, size, x_bound, y_bound, radius, ridge, include, exclude, loss)
 
 
 def _table(rng: np.random.Generator, n: int, p: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
@@ -276,4 +482,5 @@ def _table(rng: np.random.Generator, n: int, p: int, kind: str) -> tuple[np.ndar
         apart = rng.choice([0.0, 1e-4, 1e-7, 1e-10])  # exact copies, or copies that are nearly so
         X = X + apart * rng.normal(size=(n, p))
     true = rng.normal(size=p) * (rng.random(p) < 0.4)
-    return X, X @ true + rng.normal(scale=0.5, size=n)
+    noise = 0.0 if kind == "separable" else 0.5
+    return X, X @ true + rng.normal(scale=noise, size=n)

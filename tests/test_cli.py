@@ -268,6 +268,96 @@ def test_names_cannot_steer_the_terminal(folder: Path) -> None:
     assert printable("été_1") == "été_1"
 
 
+# Losses -----------------------------------------------------------------------------------------
+
+NUMBERS = ["squared", "absolute", "quantile", "quantile:0.3", "huber", "huber:0.05"]
+
+
+@pytest.fixture
+def classes(folder: Path) -> Path:
+    """The same columns with targets of two classes: y as text, b as truth values, i as numbers."""
+    X = pl.read_csv(folder / "t.csv")
+    high = X["x1"] > X["x4"]
+    words = high.replace_strict({True: "9137yes", False: "no"}, return_dtype=pl.String)
+    frame = X.with_columns(y=words, b=high, i=high.cast(pl.Int8))
+    frame.write_csv(folder / "t.csv")
+    frame.write_parquet(folder / "t.parquet")
+    (folder / "b.toml").write_text("[columns]\n" + "".join(f"{x} = [0, 10]\n" for x in NAMES))
+    return folder
+
+
+@pytest.mark.parametrize("loss", NUMBERS)
+def test_every_loss_of_numbers(folder: Path, loss: str) -> None:
+    document = json.loads(select(folder, "--loss", loss, "--json").stdout)
+    assert document["columns"] == ["x1", "x4"]
+    shown = {"quantile": "quantile:0.5", "huber": "huber:0.1"}.get(loss, loss)
+    assert document["settings"]["loss"] == shown
+    assert "classes" not in document["settings"]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("table", ["t.csv", "t.parquet"])
+def test_every_loss_of_labels(classes: Path, loss: str, table: str) -> None:
+    only = ["--features", ",".join(NAMES), "--loss", loss, "--json"]
+    for target, named in [("y", "no,9137yes"), ("b", "false,true"), ("i", "0,1"), ("i", "1.0,0")]:
+        plain = select(classes, *only, "--target", target, table=table)
+        assert plain.exit_code == 0, plain.output
+        assert "9137" not in plain.output
+        document = json.loads(plain.stdout)
+        assert document["columns"] == ["x1", "x4"]
+        assert document["settings"]["loss"] == loss
+        assert "classes" not in document["settings"]
+        other = select(classes, *only, "--target", target, "--classes", named, table=table)
+        assert json.loads(other.stdout)["columns"] == ["x1", "x4"]
+        assert json.loads(other.stdout)["settings"]["classes"] == named.split(",")
+
+
+def test_all_mechanisms_with_labels(classes: Path) -> None:
+    only = ["--features", ",".join(NAMES), "--loss", "hinge", "--mechanism", "all", "--json"]
+    document = json.loads(select(classes, *only).stdout)
+    assert [entry["columns"] for entry in document["releases"]] == [["x1", "x4"]] * 4
+
+
+def test_limits_of_a_target_of_labels_are_not_looked_at(classes: Path) -> None:
+    given = ["--features", ",".join(NAMES), "--loss", "hinge", "--quiet"]
+    text = (classes / "b.toml").read_text()
+    for line in ("y = []", "y = [0, 1]", ""):
+        (classes / "b.toml").write_text(text + line)
+        assert select(classes, *given).stdout == "x1\nx4\n"
+    mistake(select(classes, "--features", ",".join(NAMES)), "no bounds for column 'y'")
+
+
+def test_losses_that_do_not_fit_the_target(classes: Path) -> None:
+    only = ["--features", ",".join(NAMES)]
+
+    def refused(expected: str, *more: Any) -> None:
+        for table in ("t.csv", "t.parquet"):
+            result = select(classes, *only, *more, table=table)
+            mistake(result, expected)
+            assert "9137" not in result.output
+            assert str(ROWS) not in result.output
+
+    refused("there are more", "--loss", "hinge", "--target", "x0", "--features", "x1,x2")
+    refused("beside the two classes", "--loss", "hinge", "--classes", "no,yes")
+    refused("beside the two classes", "--loss", "hinge", "--classes", "0,1")
+    (classes / "b.toml").write_text(BOUNDS)
+    refused("classification loss, hinge or logistic", "--loss", "squared")
+    frame = pl.read_csv(classes / "t.csv").filter(pl.col("y") == "no")
+    frame.write_csv(classes / "t.csv")
+    frame.write_parquet(classes / "t.parquet")
+    refused("--classes first,second", "--loss", "logistic")
+    named = ["--loss", "logistic", "--classes", "no,9137yes"]
+    assert select(classes, *only, *named).exit_code == 0
+
+
+def test_an_empty_table_of_labels(classes: Path) -> None:
+    (classes / "t.csv").write_text("x1,x4,y\n")
+    (classes / "b.toml").write_text(BOUNDS)
+    given = ["--loss", "logistic", "--neighbours", "add-remove"]
+    assert select(classes, *given, "--classes", "no,yes").exit_code == 0
+    mistake(select(classes, *given), "--classes first,second")
+
+
 # Refusals and mistakes --------------------------------------------------------------------------
 
 BAD_OPTIONS = [
@@ -292,7 +382,17 @@ BAD_OPTIONS = [
     (["--mechanism", "laplace"], "allowed: permute-and-flip, exponential, top-r, mistakes, all"),
     (["--neighbours", "nobody"], "allowed: replace-one, add-remove"),
     (["--sensitivity", "loose"], "sensitivity"),
-    (["--loss", "cubic"], "cubic"),
+    (["--loss", "cubic"], "allowed: absolute, hinge, huber, logistic, quantile, squared"),
+    (["--loss", "huber:x"], "huber:x"),
+    (["--loss", "hinge:2"], "hinge:2"),
+    (["--classes", "no,yes"], "Leave --classes out"),
+    (["--loss", "huber", "--classes", "no,yes"], "Leave --classes out"),
+    (["--loss", "hinge", "--classes", "no"], "two different classes"),
+    (["--loss", "hinge", "--classes", "no,yes,maybe"], "two different classes"),
+    (["--loss", "hinge", "--classes", "no,no"], "two different classes"),
+    (["--loss", "hinge", "--classes", "1,1.0"], "two different classes"),
+    (["--loss", "hinge", "--classes", "no,"], "--classes holds an empty name"),
+    (["--loss", "hinge", "--classes", 'no,"yes'], "--classes has an open quote"),
     (["--radius", 0], "radius"),
     (["--radius", "1e300"], "radius"),
     (["--ridge", "-1"], "ridge"),
@@ -345,7 +445,7 @@ def test_missing_bounds_say_what_to_do(folder: Path) -> None:
 def test_everything_is_checked_before_a_row_is_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def forbidden(*arguments: Any) -> None:
+    def forbidden(*arguments: Any, **options: Any) -> None:
         raise AssertionError("a row was read")
 
     monkeypatch.setattr("dpsubset.cli.selection.read_table", forbidden)
@@ -625,6 +725,26 @@ def test_the_program_from_table_to_release(folder: Path) -> None:
     assert wrong.returncode == 2
     assert wrong.stdout == ""
     assert wrong.stderr.startswith("error: --size is 9")
+
+
+def test_the_program_with_classes(classes: Path) -> None:
+    only = ["--features", ",".join(NAMES), "--loss", "hinge", "--classes"]
+    (classes / "t.csv").write_text((classes / "t.csv").read_text().replace("9137yes", "yes"))
+    done = program("select", "t.csv", *FILLED, *only, "no,yes", "--json", cwd=classes)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    document = json.loads(done.stdout)
+    assert document["columns"] == ["x1", "x4"]
+    assert document["settings"]["classes"] == ["no", "yes"]
+    wrong = program("select", "t.csv", *FILLED, *only, "-1,1", cwd=classes)
+    assert wrong.returncode == 2
+    assert wrong.stdout == ""
+    assert wrong.stderr == (
+        "error: t.csv: column 'y' holds labels beside the two classes that --classes names\n"
+    )
+    words = " ".join(program("select", "--help").stdout.replace("│", "").split())
+    for name in ("squared", "absolute", "quantile", "huber", "hinge", "logistic", "--classes"):
+        assert name in words
 
 
 @pytest.mark.parametrize(("stream", "code"), [("full", 2), ("closed", 141)])

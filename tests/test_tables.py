@@ -6,6 +6,7 @@ import hashlib
 import tempfile
 import tomllib
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsubset.errors import InputError
-from dpsubset.tables import bounds_template, pick_features, read_bounds, read_names, read_table
+from dpsubset.tables import (
+    bounds_template,
+    check_classes,
+    pick_features,
+    read_bounds,
+    read_names,
+    read_table,
+)
 
 FEW = settings(max_examples=60, derandomize=True, deadline=None)
 SECRET = "7351.90625"  # an entry of the table that no message may show
@@ -242,6 +250,150 @@ def test_any_bytes_are_read_or_refused(content: bytes, kind: str) -> None:
             pass
 
 
+# Targets of two classes -------------------------------------------------------------------------
+
+
+def labels_of(path: Path, classes: tuple[str, str] | None = None) -> list[float]:
+    table = read_table(path, "y", labels=True, classes=classes)
+    assert table.y.dtype == np.float64
+    return table.y.tolist()
+
+
+def label_refusal(path: Path, classes: tuple[str, str] | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        read_table(path, "y", labels=True, classes=classes)
+    assert "7351" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    return str(caught.value)
+
+
+LABELS = {
+    "text": (["yes", "no", "yes"], ("no", "yes")),
+    "blanks": ([" yes", "no ", "yes"], ("no", "yes")),
+    "text of numbers": (["1.0", "0", "1"], ("0", "1")),
+    "signs": (["+1", "-1", "1"], ("-1", "1")),
+    "truth in words": (["True", "false", "TRUE"], ("false", "true")),
+    "truth for numbers": (["true", "0", "1"], ("0", "1")),
+    "truth values": ([True, False, True], ("false", "true")),
+    "whole numbers": ([1, 0, 1], ("0", "1.0")),
+    "numbers": ([2.5, -1.0, 2.5], ("-1", "2.5")),
+    "letters": (["é", "x", "é"], ("x", "é")),
+    "a comma and a quote": (['a,"b"', "A", 'a,"b"'], ("A", 'a,"b"')),
+    "numbers and text": (["x", "1", "x"], ("1", "x")),
+}
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_labels_from_csv_and_parquet(case: str, tmp_path: Path) -> None:
+    labels, classes = LABELS[case]
+    frame = pl.DataFrame({"y": labels, "a": [1.0, 2.0, 3.0]}, strict=False)
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        assert labels_of(tmp_path / name) == [1, -1, 1]
+        assert labels_of(tmp_path / name, classes) == [1, -1, 1]
+        assert labels_of(tmp_path / name, classes[::-1]) == [-1, 1, -1]
+        table = read_table(tmp_path / name, "y", labels=True)
+        np.testing.assert_array_equal(table.X, [[1], [2], [3]])
+
+
+def test_labels_of_narrow_and_categorical_types(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    for labels, kind in [
+        (["yes", "no"], pl.Categorical),
+        (["yes", "no"], pl.Enum(["yes", "no"])),
+        ([0.1, 0.0], pl.Float32),
+        ([1, 0], pl.UInt8),
+    ]:
+        pl.DataFrame({"y": pl.Series(labels, dtype=kind), "a": [1, 2]}).write_parquet(path)
+        assert labels_of(path) == [1, -1]
+
+
+def test_features_stay_numbers_beside_labels(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, "a,who,y\ntrue,Ann,yes\n2.5,Bob,no\n")
+    table = read_table(path, "y", ["a"], labels=True)
+    np.testing.assert_array_equal(table.X, [[1], [2.5]])
+    assert table.y.tolist() == [1, -1]
+    assert "column 'who' holds text" in label_refusal(path)
+    assert "--features" in label_refusal(path)
+
+
+def test_one_class_or_none_needs_names(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, f"a,y\n1,{SECRET}x\n2,{SECRET}x\n")
+    assert "--classes first,second" in label_refusal(path)
+    assert labels_of(path, ("other", f"{SECRET}x")) == [1, 1]
+    assert "beside the two classes" in label_refusal(path, ("no", "yes"))
+    assert "beside the two classes" in label_refusal(path, ("0", "1"))
+    empty = csv_file(tmp_path, "a,y\n")
+    assert labels_of(empty, ("no", "yes")) == labels_of(empty, ("0", "1")) == []
+    assert "one class, or none" in label_refusal(empty)
+    many = csv_file(tmp_path, f"a,y\n1,1\n2,{SECRET}\n3,3\n")
+    assert "there are more" in label_refusal(many)
+    assert "column 'y'" in label_refusal(many)
+
+
+def test_missing_labels_are_refused_unless_the_word_is_a_class(tmp_path: Path) -> None:
+    texts = set()
+    for word in ("", "NA", "none", "NaN", "-", '""', " "):
+        path = csv_file(tmp_path, f"a,y\n1,{SECRET}x\n2,{word}\n3,b\n")
+        texts |= {label_refusal(path), label_refusal(path, (f"{SECRET}x", "b"))}
+    texts.add(label_refusal(csv_file(tmp_path, "a,y\n1,a\n,b\n")))  # a missing feature
+    texts.add(label_refusal(csv_file(tmp_path, "a,y\n1,a\n2\n3,b\n")))
+    texts.add(label_refusal(csv_file(tmp_path, "a,y\n1,inf\n2,0\n")))
+    assert len(texts) == 1  # the place of a missing value does not show
+    assert "unless --classes names it" in texts.pop()
+    path = csv_file(tmp_path, "a,y\n1,none\n2,some\n")
+    assert labels_of(path, ("none", "some")) == [-1, 1]
+    path = csv_file(tmp_path, "a,y\n1,-\n2,+\n")
+    assert labels_of(path, ("-", "+")) == [-1, 1]
+    frame = pl.DataFrame({"a": [1, 2, 3], "y": ["a", None, "b"]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    assert "missing" in label_refusal(tmp_path / "t.parquet")
+    assert "missing" in label_refusal(tmp_path / "t.parquet", ("a", "b"))
+    frame.with_columns(y=None).write_parquet(tmp_path / "t.parquet")
+    assert "missing" in label_refusal(tmp_path / "t.parquet")
+
+
+def test_columns_that_are_no_labels(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    for labels in ([date(7351, 1, 1), date(2020, 1, 1)], [[1], [2]], [b"a", b"b"]):
+        pl.DataFrame({"a": [1, 2], "y": labels}).write_parquet(path)
+        assert "neither text nor truth values nor numbers" in label_refusal(path)
+
+
+def test_text_for_a_loss_of_numbers_hints_at_the_other_losses(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"a": [1, 2], "y": [f"{SECRET}x", "b"]})
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        assert "classification loss, hinge or logistic" in refusal(tmp_path / name)
+
+
+def test_names_of_classes() -> None:
+    assert check_classes(["no", "yes "]) == ("no", "yes")
+    assert check_classes(["1", "true x"]) == ("1", "true x")
+    for wrong in (["a"], ["a", "b", "c"], ["a", "a "], ["1", "1.0"], ["true", "1"], []):
+        with pytest.raises(InputError, match="two different classes"):
+            check_classes(wrong)
+
+
+@FEW
+@given(
+    labels=st.lists(cells, max_size=4),
+    classes=st.sampled_from([None, ("0", "1"), ("x", "é"), ("", "NA")]),
+)
+def test_any_target_is_read_as_signs_or_refused(
+    labels: list[str], classes: tuple[str, str] | None
+) -> None:
+    content = "\n".join(["a,y", *(f"1,{label}" for label in labels)])
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            signs = labels_of(csv_file(Path(folder), content), classes)
+        except InputError:
+            return
+    assert set(signs) <= {-1.0, 1.0}
+
+
 # Bounds files -----------------------------------------------------------------------------------
 
 
@@ -265,6 +417,16 @@ def test_bounds_of_columns_that_are_not_used_are_no_mistake(tmp_path: Path) -> N
     assert read_bounds(path, ["a"], "y", known=["a", "b", "y"]).columns == {"a": (0.0, 1.0)}
     with pytest.raises(InputError, match="'b', which is not a column"):
         read_bounds(path, ["a"], "y")
+
+
+def test_a_target_of_labels_needs_no_limits(tmp_path: Path) -> None:
+    for line in ("", "y = []", "y = [0, 1]", "y = 3"):
+        path = bounds_file(tmp_path, f"[columns]\na = [0, 1]\n{line}\n")
+        found = read_bounds(path, ["a"], None, known=["a", "y"])
+        assert found.columns == {"a": (0.0, 1.0)}
+        assert found.target is None
+    with pytest.raises(InputError, match="no bounds for column 'b'"):
+        read_bounds(path, ["a", "b"], None, known=["a", "b", "y"])
 
 
 BAD_BOUNDS = {
@@ -328,6 +490,7 @@ def test_the_template_is_toml_for_any_names_and_is_refused_until_filled_in(
     names: list[str],
 ) -> None:
     text = bounds_template([*names, "the y"], target="the y")
+    assert "hinge and logistic" in text
     assert tomllib.loads(text)["columns"] == {key: [] for key in [*names, "the y"]}
     with tempfile.TemporaryDirectory() as folder:
         path = bounds_file(Path(folder), text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import cfunc, config, njit, types
+from numba import cfunc, njit, types
+from numba.core import config
 
 __all__ = ["compiled", "pointer"]
 
@@ -32,4 +33,5 @@ def pointer(function: Callable[..., None]) -> Any:
     What takes it need not be compiled for each loss anew. It is kept for this process only: a
     cache beside a user's file would not notice changes in what the function calls.
     """
-    return function if config.DISABLE_JIT else cfunc(_ROWS)(function)
+    plain = config.DISABLE_JIT  # type: ignore[attr-defined]
+    return function if plain else cfunc(_ROWS)(function)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from contextlib import suppress
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,17 +13,26 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.designs import unmasked
-from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError
 
-__all__ = ["as_labels"]
+__all__ = ["as_labels", "named_classes"]
+
+MISSING_LABELS = (
+    "the labels hold missing or infinite values; a classification loss takes numbers, truth values "
+    "or strings only. Give such rows a class that is fixed and public (not computed from this "
+    "table)"
+)
 
 
-def as_labels(y: Any, classes: Sequence[Any] | None = None) -> Floats:
-    """Return -1 for the first and +1 for the second of two classes, in sorted order.
+def as_labels(y: Any, classes: Any = None, *, option: str = "classes=(first, second)") -> Floats:
+    """Return -1 for the first and +1 for the second of two classes.
 
-    `classes` names the two, as public knowledge; without it they are read off the labels, and a
-    table that holds only one of them is refused.
+    `classes` names the two, as public knowledge. Without it they are read off the labels, in
+    sorted order, and a table that holds only one of them, or a third, is refused: such a refusal
+    depends on the data. Which class is +1 depends on the data then, too, and shows nowhere: a loss
+    l(y, t) = l(-y, -t), as hinge and logistic are, has the same scores for flipped labels.
+
+    `option` is how an error names the way to give the classes.
 
     >>> as_labels(["no", "yes", "no"]), as_labels([True, True], classes=(False, True))
     (array([-1.,  1., -1.]), array([1., 1.]))
@@ -29,52 +41,91 @@ def as_labels(y: Any, classes: Sequence[Any] | None = None) -> Floats:
     if classes is None:
         found = np.unique(array)
         if found.size != 2:
-            raise InputError(
-                "a classification loss needs labels of exactly two classes, such as -1 and +1, 0 "
-                f"and 1, or two strings; there are {'more' if found.size > 2 else 'fewer'}. If one "
-                "of two classes may be missing, name both: classes=(first, second)"
-            )
+            raise _not_two(found.size, option)
         return np.where(array == found[1], 1.0, -1.0)
-    first, second = _two(classes)
-    with np.errstate(all="ignore"):
-        low, high = np.asarray(array == first), np.asarray(array == second)
-    if low.shape != array.shape or high.shape != array.shape or not (low | high).all():
+    first, second = named_classes(classes)
+    low, high = np.asarray(array == first), np.asarray(array == second)
+    if not (low | high).all():
         raise InputError("there are labels beside the two classes that were named")
     return np.where(high, 1.0, -1.0)
 
 
-def _two(classes: Sequence[Any]) -> tuple[Any, Any]:
-    plain = isinstance(classes, (str, bytes)) or not hasattr(classes, "__len__")
-    if plain or len(classes) != 2 or classes[0] == classes[1]:
-        raise InputError(f"classes must name two different classes, not {classes!r}")
-    return classes[0], classes[1]
+def named_classes(classes: Any) -> tuple[Any, Any]:
+    """Check the names of two classes.
+
+    >>> named_classes(["no", "yes"])
+    ('no', 'yes')
+    """
+    pair = list(classes) if isinstance(classes, (tuple, list, np.ndarray)) else []
+    keys = [_key(entry) for entry in pair]
+    one_kind = {type(key) for key in keys} in ({str}, {float})
+    if len(keys) != 2 or not one_kind or keys[0] == keys[1]:
+        raise InputError(
+            "classes must name two different classes, a pair of strings, of numbers or of truth "
+            f"values; not {classes!r}"
+        )
+    return pair[0], pair[1]
+
+
+def _key(entry: Any) -> str | float | None:
+    if isinstance(entry, str):
+        return str(entry)
+    number = math.inf
+    with suppress(OverflowError):
+        number = float(entry) if isinstance(entry, (Real, np.bool_)) else math.nan
+    return number if math.isfinite(number) else None
+
+
+def _not_two(count: int, option: str) -> InputError:
+    if count > 2:
+        return InputError(
+            "a classification loss needs labels of exactly two classes, such as -1 and +1, 0 and "
+            "1, or two strings; there are more. For a target of numbers choose a regression loss, "
+            "such as squared"
+        )
+    return InputError(
+        "a classification loss needs labels of exactly two classes; there is one class, or none. "
+        f"If a table need not hold both, name them: {option}"
+    )
 
 
 def _plain(y: Any) -> NDArray[Any]:
-    """Return the labels as one-dimensional numbers, booleans or strings."""
+    """Return the labels as one-dimensional numbers, truth values or strings."""
+    plain = unmasked(y)
     try:
-        array = np.asarray(unmasked(y))
+        # As objects, or numpy would turn [nan, "a"] and [1, "a"] into strings.
+        array = np.asarray(plain, dtype=object if isinstance(y, (list, tuple)) else None)
     except ValueError:
         raise InputError("the target is ragged; give one label a row") from None
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
         raise InputError(f"the target must have one dimension, not {array.ndim}")
-    if array.dtype.kind == "O":
-        kinds = {type(label) for label in array.tolist()}
-        if kinds - {str, np.str_}:
-            array = _numbers(array)
-        else:
-            array = array.astype(str)
-    if array.dtype.kind not in "fiubUS" and array.dtype.kind != "T":
-        raise InputError(f"the target has type {array.dtype}; labels are numbers or strings")
+    if array.dtype.kind in "OT":
+        array = _from_objects(array.astype(object))
+    if array.dtype.kind not in "fiubU":
+        raise InputError(
+            f"the target has type {array.dtype}; labels are numbers, truth values or strings"
+        )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise InputError(NOT_FINITE)
+        raise InputError(MISSING_LABELS)
     return array
 
 
-def _numbers(array: NDArray[Any]) -> NDArray[Any]:
+def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
+    entries = array.tolist()
+    kinds = set(map(type, entries))
+    if all(issubclass(kind, str) for kind in kinds):
+        return array.astype(str)
+    absent = any(kind.__name__ in ("NoneType", "NAType", "NaTType") for kind in kinds)
+    if absent or any(entry != entry for entry in entries if isinstance(entry, float)):
+        raise InputError(MISSING_LABELS)
+    if not all(issubclass(kind, (Real, Decimal, np.bool_)) for kind in kinds):
+        raise InputError("the labels must be all numbers, all truth values or all strings")
+    with suppress(OverflowError):  # whole numbers stay whole: codes of classes may have many digits
+        if all(issubclass(kind, Integral) for kind in kinds):
+            return array.astype(np.int64)
     try:
         return array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError("the labels must be all numbers or all strings") from None
+    except (OverflowError, TypeError, ValueError):
+        raise InputError("the labels hold numbers beyond the range of float64") from None

@@ -14,13 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from dpsubset.arrays import Floats
 from dpsubset.designs import ColumnCache, Design, Features, Gram, as_design, unmasked
 from dpsubset.designs.dense import NOT_FINITE
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, UnprovenError
 from dpsubset.labels import as_labels
 from dpsubset.losses import Fit, Loss, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
 
-__all__ = ["Problem", "positive"]
+__all__ = ["IMPRECISE", "Problem", "positive"]
 
+IMPRECISE = (
+    "a score could not be computed as precisely as the guarantee needs, so nothing is released; "
+    "whether that happens depends on the data, so count the budget as spent. A larger ridge helps"
+)
 _REMEMBERED = 4096  # scores of supports that were fitted
 
 
@@ -98,6 +102,11 @@ class Problem:
         self.ridge = positive(ridge, "ridge", zero=True)
         if classes is not None and not self.loss.classification:
             raise InputError(f"classes are for classification; the {self.loss.name} loss has none")
+        if classes is None and self.loss.classification and not self.loss.symmetric:
+            raise InputError(
+                f"the {self.loss.name} loss may treat its two classes differently, so which is "
+                "which must be public: give classes=(first, second)"
+            )
         self.y = as_labels(y, classes) if self.loss.classification else _target(y, self.y_bound)
         self._remembered: dict[bytes, tuple[Floats, float, float]] = {}
         given = isinstance(X, Design)
@@ -228,14 +237,14 @@ class Problem:
             start = Fit(beta, primal, dual, np.zeros(self.n_rows))
             fit = self.fit(columns, gap=gap, start=start)
             beta, primal, dual = fit.coefficients, max(fit.primal, fit.dual), fit.dual
+            if primal - dual > max(gap, 2 * self.slack):
+                raise UnprovenError(IMPRECISE)
         self._remembered[key] = beta, primal, dual
         if len(self._remembered) > _REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
         return primal, dual
 
-    def fit(
-        self, columns: NDArray[np.intp], *, gap: float, start: Fit | None = None
-    ) -> Fit:
+    def fit(self, columns: NDArray[np.intp], *, gap: float, start: Fit | None = None) -> Fit:
         """Fit the loss on a few columns, to a gap between the primal and the dual value."""
         return self.loss.fit(
             self.columns.rows(columns).T, self.y, self.ridge, self.radius, start=start, gap=gap

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from oracle import KINDS, Case, chi_square, random_case, sizes
+from regions import listed, margin, random_region
 
 from dpsubset import Problem
 from dpsubset.cuts import Cut
@@ -39,26 +40,6 @@ def make_problem(case: Case) -> Problem:
     return Problem(case.X, case.y, **case.arguments())
 
 
-def random_region(rng: np.random.Generator, problem: Problem, left: int | None = None) -> Region:
-    """Take some columns in and leave some out; `left` columns are to be chosen if possible."""
-    t = problem.to_choose
-    left = int(rng.integers(0, t + 1)) if left is None else min(left, t)
-    order = rng.permutation(problem.free)
-    inside = tuple(int(j) for j in (*problem.include, *order[: t - left]))
-    others = order[t - left :]
-    kept = len(others) if left == 0 else int(rng.integers(left, len(others) + 1))
-    free = np.sort(others[:kept] if left else others[:0])
-    return Region(inside, free, problem.size)
-
-
-def listed(region: Region) -> tuple[np.ndarray, np.ndarray]:
-    """Return all supports of a region and the positions of their free columns."""
-    chosen = list(itertools.combinations(range(region.free.size), region.to_choose))
-    positions = np.array(chosen, dtype=np.int64).reshape(len(chosen), region.to_choose)
-    inside = np.tile(np.array(region.inside, dtype=np.int64), (len(positions), 1))
-    return np.sort(np.hstack([inside, region.free[positions]]), axis=1), positions
-
-
 def maker_with(problem: Problem, mu: float) -> MomentCuts:
     """Return a maker that takes this for the multiplier of the ball."""
     maker = MomentCuts(problem)
@@ -82,14 +63,6 @@ def make_cuts(rng: np.random.Generator, problem: Problem, region: Region) -> Ite
             assert shares.shape == (region.free.size,)
             assert abs(shares.sum() - region.to_choose) < 1e-6
             yield better
-
-
-def margin(cut: Cut, positions: np.ndarray, scores: np.ndarray) -> float:
-    """Return how far the cut stays below the scores where it comes nearest; negative is wrong."""
-    bounds = cut.constant - cut.weights[positions].sum(axis=1)
-    assert np.all(np.isfinite(bounds))
-    assert cut.bound(positions[0]) == pytest.approx(bounds[0], rel=1e-12, abs=1e-12)
-    return float((scores - bounds).min())
 
 
 @pytest.mark.parametrize("start_at", range(0, CASES, CHUNK))

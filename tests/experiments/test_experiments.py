@@ -8,7 +8,7 @@ import pytest
 from dpsubset import sampling
 from dpsubset.experiments import bench
 from dpsubset.experiments.demo import main as demo
-from dpsubset.experiments.generate import paper_table
+from dpsubset.experiments.generate import paper_classes, paper_table
 from dpsubset.experiments.measured import Row
 
 
@@ -23,6 +23,21 @@ def test_generator() -> None:
     again = paper_table(10, 6, size=2, seed=3)
     np.testing.assert_array_equal(again.X, paper_table(10, 6, size=2, seed=3).X)
     assert paper_table(10, 6, size=2, dtype=np.float32).X.dtype == np.float32
+
+
+def test_generator_of_classes() -> None:
+    table, numbers = (make(40_000, 6, size=2, seed=3) for make in (paper_classes, paper_table))
+    np.testing.assert_array_equal(table.X, numbers.X)
+    assert table.support == numbers.support
+    assert set(table.y) == {-1.0, 1.0}
+    # P(y = 1) = 1 / (1 + exp(-z)), in ten groups of 4000 rows; 0.04 is five standard deviations.
+    for rows in np.array_split(np.argsort(numbers.y), 10):
+        expected = np.mean(1 / (1 + np.exp(-numbers.y[rows])))
+        assert np.mean(table.y[rows] == 1) == pytest.approx(expected, abs=0.04)
+    again = paper_classes(40_000, 6, size=2, seed=3)
+    np.testing.assert_array_equal(table.y, again.y)
+    assert (paper_classes(40, 6, size=2, seed=4).y != again.y[:40]).any()
+    assert paper_classes(10, 6, size=2, dtype=np.float32).X.dtype == np.float32
 
 
 def test_bench(tmp_path, capsys) -> None:

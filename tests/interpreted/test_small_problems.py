@@ -1,12 +1,15 @@
 """A little of everything on problems small enough to be run without compilation as well."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
+from clone import CLONE
 from numba.core.dispatcher import Dispatcher
+from oracle import LOSSES, Case, kinds, mistakes_of, random_case
 
-from dpsubset import Exponential, PermuteAndFlip, Problem, search
+from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, TopR, sampling, search
 from dpsubset.cuts import reduced, symmetric
 from dpsubset.designs import dense
 from dpsubset.experiments.warm import warm_up
@@ -46,6 +49,53 @@ def test_searches(seed: int, radius: float, ridge: float) -> None:
 def test_draws(kind) -> None:
     draws = kind(epsilon=1e5).draw(problem(0), 20, random_state=1)
     assert tuple(draws[0]) == search.best(problem(0)).support
+
+
+# ---- every other loss, against brute force -----------------------------------------------------
+
+
+def small_cases(loss: str) -> list[Case]:
+    """Make one table of every kind, of at most 14 rows and 20 supports."""
+    cases = []
+    for kind in kinds(loss):
+        case = random_case(1, 6, 3, kind, loss)
+        cases.append(replace(case, X=case.X[:14], y=case.y[:14]))
+    return cases
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_searches_of_every_loss(loss: str) -> None:
+    for case in small_cases(loss):
+        given = Problem(case.X, case.y, **case.arguments())
+        supports, scores = case.supports(), case.scores()
+        near = 1e-9 * len(case.y) * case.delta() + 1e-300
+        found = search.top(given, len(scores))
+        assert [f.score for f in found] == pytest.approx(np.sort(scores).tolist(), abs=near)
+        assert all(f.proven for f in found)
+        k = mistakes_of(supports, found[0].support)
+        for mistakes, one in enumerate(search.best_by_mistakes(given)):
+            assert one.score == pytest.approx(scores[k == mistakes].min(), abs=near)
+            low, high = given.interval(one.support)
+            assert low <= one.score <= high
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip, TopR, Mistakes])
+def test_draws_of_every_loss(kind, loss: str, monkeypatch) -> None:
+    """A huge epsilon draws the best support, through the partition as well."""
+    monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", 0)
+    case = small_cases(loss)[0]
+    given = Problem(case.X, case.y, **case.arguments())
+    draws = kind(epsilon=1e6).draw(given, 3, random_state=1)
+    assert (draws == case.supports()[case.scores().argmin()]).all()
+
+
+def test_a_clone_of_squared_loss() -> None:
+    """Compiled or not, a loss of one's own is fitted by its own rows."""
+    given = problem(1)
+    other = problem(1, loss=CLONE)
+    for s in combinations(range(8), 4):
+        assert other.score(s) == pytest.approx(given.score(s), abs=1e-9)
 
 
 ENTRANCES = [

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsubset.errors import InputError
-from dpsubset.losses import Squared, as_loss
+from dpsubset.losses import Squared
 
 LOSS = Squared()
 NUMBER = st.floats(-5, 5)
@@ -47,23 +46,3 @@ def test_fit_is_certified(seed: int) -> None:
     other *= (radius * rng.uniform(0, 1, (2000, 1))) / np.linalg.norm(other, axis=1, keepdims=True)
     tried = ((y[:, None] - X @ other.T) ** 2).sum(axis=0) + ridge * (other**2).sum(axis=1)
     assert tried.min() >= fit.dual - 1e-9
-
-
-def test_losses_by_name() -> None:
-    assert isinstance(as_loss("squared"), Squared)
-    assert as_loss(LOSS) is LOSS
-    for unknown in ("hinge?", ["squared"], None):
-        with pytest.raises(InputError, match="allowed: squared"):
-            as_loss(unknown)  # type: ignore[arg-type]
-
-
-class Cheaper(Squared):
-    """A loss that nothing else knows of: its smaller maximum would break every guarantee."""
-
-    def largest(self, y_bound: float, t_bound: float) -> float:
-        return 1.0
-
-
-def test_a_loss_that_the_search_does_not_know_is_refused() -> None:
-    with pytest.raises(InputError, match="unknown loss"):
-        as_loss(Cheaper())

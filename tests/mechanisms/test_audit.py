@@ -1,9 +1,10 @@
-"""An exact audit: the laws of over 10,000 pairs of neighbouring tables differ by at most epsilon.
+"""An exact audit: the laws of over 30,000 pairs of neighbouring tables differ by at most epsilon.
 
 Tables come in families, so that few tables make many pairs. Replace-one: the same rows and ten
 choices of one more row; any two of the ten tables are neighbours. Add-remove: the same two rows
 and every subset of four more; subsets that differ by one row are neighbours. Nothing is sampled:
-probabilities are enumerated, and a violation anywhere fails.
+probabilities are enumerated, and a violation anywhere fails. Over 10,000 pairs are of squared loss,
+over 4,000 of every other.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracle import LABELLED, LOSSES
 
 from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, TopR
 
 NEIGHBOURS = ("replace-one", "add-remove")
+ALL = ("squared", *LOSSES)
 FAMILIES = {"replace-one": 140, "add-remove": 160}  # 6300 and 5120 pairs
+FEWER = {"replace-one": 46, "add-remove": 64}  # 2070 and 2048
 EPSILON = 1.0
 SLACK = 1e-9
 
@@ -38,13 +42,19 @@ class Family:
         return [Problem(t[:, :-1], t[:, -1], **self.parameters) for t in self.tables]
 
 
-def some_rows(rng: np.random.Generator, count: int, p: int) -> np.ndarray:
+def some_rows(rng: np.random.Generator, count: int, p: int, loss: str = "squared") -> np.ndarray:
     """Draw rows, most at corners of the bounds, most with a target that one column explains."""
     corners = rng.choice([-1.0, 1.0], (count, p))
     X = np.where(rng.random((count, 1)) < 0.7, corners, rng.uniform(-1, 1, (count, p)))
     explained = X[:, rng.integers(p)]
     y = np.where(rng.random(count) < 0.6, explained, rng.choice([-1.0, 1.0], count))
-    return np.column_stack([X, y])
+    return np.column_stack([X, np.sign(y) if loss in LABELLED else y])
+
+
+def parameters_of(loss: str, **options: Any) -> dict[str, Any]:
+    """Return the parameters of a problem in unit bounds; a table may lack one of two classes."""
+    labels = {"classes": (-1, 1)} if loss in LABELLED else {"y_bound": 1.0}
+    return {"loss": loss, "x_bound": 1.0, **labels, **options}
 
 
 def replaced(rows: np.ndarray, choices: np.ndarray) -> list[np.ndarray]:
@@ -58,29 +68,25 @@ def subsets(rows: np.ndarray, more: np.ndarray) -> tuple[list[np.ndarray], list[
     return tables, [(m, m | 1 << i) for m in masks for i in bits if not m >> i & 1]
 
 
-def make_family(neighbours: str, seed: int) -> Family:
+def make_family(neighbours: str, seed: int, loss: str) -> Family:
     rng = np.random.default_rng([NEIGHBOURS.index(neighbours), seed])
     p = int(rng.integers(3, 6))
     radius, ridge = float(rng.choice([0.5, 1.0, 1.5])), float(rng.choice([0.0, 0.2]))
-    parameters = {
-        "size": int(rng.integers(1, 3)),
-        "x_bound": 1.0,
-        "y_bound": 1.0,
-        "radius": radius,
-        "ridge": ridge,
-    }
+    size = int(rng.integers(1, 3))
+    parameters = parameters_of(loss, size=size, radius=radius, ridge=ridge)
     if neighbours == "add-remove":
-        tables, pairs = subsets(some_rows(rng, 2, p), some_rows(rng, 4, p))
+        tables, pairs = subsets(some_rows(rng, 2, p, loss), some_rows(rng, 4, p, loss))
         return Family(seed, tables, pairs, parameters)
-    rows = some_rows(rng, int(rng.integers(1, 6)), p)
+    rows = some_rows(rng, int(rng.integers(1, 6)), p, loss)
     if seed % 2:
         rows[:, -1] = np.sign(rows[:, 0])
-    tables = replaced(rows, some_rows(rng, 10, p))
+    tables = replaced(rows, some_rows(rng, 10, p, loss))
     return Family(seed, tables, list(itertools.combinations(range(10), 2)), parameters)
 
 
-def families(neighbours: str) -> Iterator[Family]:
-    return (make_family(neighbours, seed) for seed in range(FAMILIES[neighbours]))
+def families(neighbours: str, loss: str) -> Iterator[Family]:
+    count = (FAMILIES if loss == "squared" else FEWER)[neighbours]
+    return (make_family(neighbours, seed, loss) for seed in range(count))
 
 
 Maker = Callable[[Problem, str], Any]
@@ -95,11 +101,13 @@ def half(problem: Problem) -> int:
     return max(2, problem.n_supports // 2)
 
 
-def violations(neighbours: str, make: Maker) -> tuple[list[tuple[int, int, int]], float, int]:
+def violations(
+    neighbours: str, loss: str, make: Maker
+) -> tuple[list[tuple[int, int, int]], float, int]:
     """Return the pairs (family, table, table) above epsilon, the largest excess, and the pairs."""
     named: list[tuple[int, int, int]] = []
     excess, audited = -math.inf, 0
-    for family in families(neighbours):
+    for family in families(neighbours, loss):
         problems = family.problems()
         mechanism = make(problems[0], neighbours)
         epsilon = mechanism.guarantee(problems[0]).epsilon
@@ -112,11 +120,14 @@ def violations(neighbours: str, make: Maker) -> tuple[list[tuple[int, int, int]]
     return named, excess, audited
 
 
-def test_the_audit_is_large_enough() -> None:
+@pytest.mark.parametrize("loss", ALL)
+def test_the_audit_is_large_enough(loss: str) -> None:
     """Pairs of different tables, within the bounds, of 2 to 6 rows, differing by one row."""
     total = 0
     for neighbours in NEIGHBOURS:
-        for family in families(neighbours):
+        for family in families(neighbours, loss):
+            if loss in LABELLED:
+                assert all(np.isin(table[:, -1], [-1, 1]).all() for table in family.tables)
             assert all(2 <= len(table) <= 6 for table in family.tables)
             assert all(np.abs(table).max() <= 1 for table in family.tables)
             for i, j in family.pairs:
@@ -124,45 +135,51 @@ def test_the_audit_is_large_enough() -> None:
                 b = sorted(map(tuple, family.tables[j].tolist()))
                 total += a != b
                 assert abs(len(a) - len(b)) == (neighbours == "add-remove")
-    assert total >= 10_000
+    assert total >= (10_000 if loss == "squared" else 3500)
 
 
+@pytest.mark.parametrize("loss", ALL)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("name", MAKERS)
-def test_no_pair_exceeds_epsilon(name: str, neighbours: str) -> None:
-    named, excess, _ = violations(neighbours, MAKERS[name])
+def test_no_pair_exceeds_epsilon(name: str, neighbours: str, loss: str) -> None:
+    named, excess, _ = violations(neighbours, loss, MAKERS[name])
     assert named == []
     assert excess > -0.6 * EPSILON  # the tables come near the promise, so the audit has teeth
 
 
+@pytest.mark.parametrize("loss", ALL)
 @pytest.mark.parametrize("trials", [1, 4])
-def test_no_pair_exceeds_the_epsilon_of_finite_trials(trials: int) -> None:
+def test_no_pair_exceeds_the_epsilon_of_finite_trials(trials: int, loss: str) -> None:
     def make(problem: Problem, neighbours: str) -> TopR:
         return TopR(EPSILON, count=2, trials=trials, neighbours=neighbours)
 
-    named, _, _ = violations("replace-one", make)
+    named, _, _ = violations("replace-one", loss, make)
     assert named == []
 
 
+@pytest.mark.parametrize("loss", ALL)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("trials", [1, 4])
-def test_no_pair_exceeds_the_sharper_epsilon_of_finite_trials(trials: int, neighbours: str) -> None:
+def test_no_pair_exceeds_the_sharper_epsilon_of_finite_trials(
+    trials: int, neighbours: str, loss: str
+) -> None:
     def make(problem: Problem, neighbours: str) -> TopR:
         sharp = {"accounting": "sharp", "neighbours": neighbours}
         return TopR(EPSILON, count=2, trials=trials, **sharp)
 
-    named, _, _ = violations(neighbours, make)
+    named, _, _ = violations(neighbours, loss, make)
     assert named == []
 
 
+@pytest.mark.parametrize("loss", ALL)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_quarter_of_the_sensitivity_is_caught(
-    name: str, neighbours: str, monkeypatch: pytest.MonkeyPatch
+    name: str, neighbours: str, loss: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = Problem.sensitivity
     monkeypatch.setattr(Problem, "sensitivity", lambda self, rule="tight": whole(self, rule) / 4)
-    named, excess, audited = violations(neighbours, MAKERS[name])
+    named, excess, audited = violations(neighbours, loss, MAKERS[name])
     assert 0 < len(named) < audited
     assert excess > 0.3 * EPSILON
 
@@ -170,21 +187,22 @@ def test_a_quarter_of_the_sensitivity_is_caught(
 # ---- Mistakes: private only where the gap is wide -----------------------------------------------
 
 
-def wide_gap_family(neighbours: str, seed: int) -> Family:
+def wide_gap_family(neighbours: str, seed: int, loss: str) -> Family:
     """Half of the rows are explained by column 0, half by column 1: the more, the wider the gap.
 
     Size 1 would test nothing: there Mistakes is TopR with two supports, private without a gap.
     """
     rng = np.random.default_rng([9, NEIGHBOURS.index(neighbours), seed])
     p = int(rng.integers(3, 6))
-    parameters = {"size": 2, "x_bound": 1.0, "y_bound": 1.0, "radius": 1.0, "ridge": 0.0}
-    rows = np.zeros((int(rng.integers(10, 60)), p + 1))
+    parameters = parameters_of(loss, size=2, radius=1.0, ridge=0.0)
+    most = 150 if loss.startswith("quantile") else 60
+    rows = np.zeros((int(rng.integers(10, most)), p + 1))
     rows[::2, 0] = rows[1::2, 1] = rows[:, -1] = 1.0
-    rows = np.vstack([rows, some_rows(rng, 4, p)])
+    rows = np.vstack([rows, some_rows(rng, 4, p, loss)])
     if neighbours == "add-remove":
-        tables, pairs = subsets(rows, some_rows(rng, 4, p))
+        tables, pairs = subsets(rows, some_rows(rng, 4, p, loss))
         return Family(seed, tables, pairs, parameters)
-    tables = replaced(rows, some_rows(rng, 8, p))
+    tables = replaced(rows, some_rows(rng, 8, p, loss))
     return Family(seed, tables, list(itertools.combinations(range(8), 2)), parameters)
 
 
@@ -194,13 +212,14 @@ def gap_of(problem: Problem) -> float:
     return scores[1] - scores[0]
 
 
+@pytest.mark.parametrize("loss", ALL)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
-def test_mistakes_keeps_epsilon_where_its_condition_holds(neighbours: str) -> None:
+def test_mistakes_keeps_epsilon_where_its_condition_holds(neighbours: str, loss: str) -> None:
     mechanism = Mistakes(EPSILON, neighbours=neighbours)
     inside = outside = 0
     worst = 0.0
-    for seed in range(60):
-        family = wide_gap_family(neighbours, seed)
+    for seed in range(60 if loss == "squared" else 30):
+        family = wide_gap_family(neighbours, seed, loss)
         problems = family.problems()
         guarantee = mechanism.guarantee(problems[0])
         assert guarantee.epsilon == EPSILON
@@ -219,13 +238,14 @@ def test_mistakes_keeps_epsilon_where_its_condition_holds(neighbours: str) -> No
     assert outside >= 50
 
 
+@pytest.mark.parametrize("loss", ALL)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
-def test_mistakes_breaks_epsilon_where_its_condition_fails(neighbours: str) -> None:
+def test_mistakes_breaks_epsilon_where_its_condition_fails(neighbours: str, loss: str) -> None:
     """The condition is needed: without the gap some neighbours differ by more than epsilon."""
     balanced = np.array(list(itertools.product([-1.0, 1.0], repeat=4)) * 2)
     base = np.column_stack([balanced, balanced[:, 0]])  # column 0 explains the target alone
     base = np.vstack([base, [1.0, 0.5, 0.0, 0.0, 1.0]])  # column 1 helps a little
-    parameters = {"size": 2, "x_bound": 1.0, "y_bound": 1.0, "radius": 0.5, "ridge": 0.0}
+    parameters = parameters_of(loss, size=2, radius=0.5, ridge=0.0)
     other = np.vstack([base, [1.0, 0.0, 1.0, 0.0, 1.0]])  # now column 2 helps more
     if neighbours == "replace-one":
         base = np.vstack([base, [1.0, 0.0, 0.0, 0.0, 1.0]])

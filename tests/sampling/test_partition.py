@@ -1,9 +1,10 @@
 """The partition covers every support once, at every stage, with a valid envelope."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
+from oracle import LABELLED, LOSSES
 from scipy.stats import chisquare
 
 from dpsubset import Exponential, PermuteAndFlip, Problem, sampling
@@ -15,14 +16,17 @@ from dpsubset.sampling.partition import Partition
 from dpsubset.sampling.pieces import Envelope, Listed
 
 
-def problem(seed: int, *, correlated: bool = False, **options) -> Problem:
+def problem(
+    seed: int, *, correlated: bool = False, loss: str = "squared", n: int = 40, **options
+) -> Problem:
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(40, 9))
+    X = rng.normal(size=(n, 9))
     if correlated:
-        X = 0.2 * X + rng.normal(size=(40, 1))
-    y = X[:, 0] - X[:, 3] + rng.normal(size=40)
+        X = 0.2 * X + rng.normal(size=(n, 1))
+    y = X[:, 0] - X[:, 3] + rng.normal(size=n)
+    y = np.where(y > 0, 1.0, -1.0) if loss in LABELLED else y
     settings = {"x_bound": 1.0, "y_bound": 1.0, "radius": 1.0, "ridge": 0.3, **options}
-    return Problem(X, y, size=4, **settings)
+    return Problem(X, y, size=4, loss=loss, **settings)
 
 
 def where(partition: Partition, support: tuple[int, ...]) -> list[float]:
@@ -47,12 +51,15 @@ def where(partition: Partition, support: tuple[int, ...]) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("limit", [0, 30, 10**6])
-def test_every_support_lies_in_one_piece_under_its_envelope(monkeypatch, seed, limit) -> None:
+COVERED = list(product(["squared"], range(4), [0, 30, 10**6]))
+COVERED += [(loss, seed, (0, 30)[seed % 2]) for seed, loss in enumerate(LOSSES)]
+
+
+@pytest.mark.parametrize(("loss", "seed", "limit"), COVERED)
+def test_every_support_lies_in_one_piece_under_its_envelope(monkeypatch, loss, seed, limit) -> None:
     monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", limit)
     monkeypatch.setattr(partition_module, "_SEARCHES", {})
-    given = problem(seed, correlated=seed % 2 == 1)
+    given = problem(seed, correlated=seed % 2 == 1, loss=loss, n=40 if loss == "squared" else 12)
     partition = Partition(given, kappa=2.0)
     source = as_randomness(seed)
     for _ in range(6):
@@ -67,9 +74,10 @@ def test_every_support_lies_in_one_piece_under_its_envelope(monkeypatch, seed, l
         race.draw_proportional(partition, source)
 
 
-def test_included_and_excluded_columns(monkeypatch) -> None:
+@pytest.mark.parametrize("loss", ["squared", "quantile:0.3", "logistic"])
+def test_included_and_excluded_columns(monkeypatch, loss) -> None:
     monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", 0)
-    given = problem(1, include=[2], exclude=[0, 5])
+    given = problem(1, loss=loss, n=15, include=[2], exclude=[0, 5])
     for draw in (race.draw_proportional, race.draw_race):
         partition = Partition(given, kappa=5.0)
         for _ in range(60):
@@ -78,7 +86,8 @@ def test_included_and_excluded_columns(monkeypatch) -> None:
             assert not support & {0, 5}
 
 
-def test_time_never_runs_backwards_in_the_race(monkeypatch) -> None:
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_time_never_runs_backwards_in_the_race(monkeypatch, loss) -> None:
     monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", 0)
     times: list[float] = []
     true_clocks = race._new_clocks
@@ -89,8 +98,9 @@ def test_time_never_runs_backwards_in_the_race(monkeypatch) -> None:
 
     monkeypatch.setattr(race, "_new_clocks", watched)
     source = as_randomness(4)
-    for seed in range(12):
-        partition = Partition(problem(seed, correlated=True, ridge=0.0), kappa=30.0)
+    settings = {"n": 40} if loss == "squared" else {"n": 10, "loss": loss}
+    for seed in range(12 if loss == "squared" else 3):
+        partition = Partition(problem(seed, correlated=True, ridge=0.0, **settings), kappa=30.0)
         for _ in range(20):
             times.clear()
             race.draw_race(partition, source)

@@ -82,7 +82,22 @@ def select(
         str,
         typer.Option(help="replace-one, or add-remove (the number of rows is private, too)."),
     ] = "replace-one",
-    loss: Annotated[str, typer.Option(help="squared.")] = "squared",
+    loss: Annotated[
+        str,
+        typer.Option(
+            help="For a target of numbers: squared, absolute, quantile, huber, with a parameter as "
+            "in quantile:0.9 and huber:0.1. For a target of two classes (text, truth values or "
+            "numbers): hinge, logistic; limits of the target are not needed then, nor looked at."
+        ),
+    ] = "squared",
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            help="hinge and logistic: the two classes, no,yes. Without it they are read off the "
+            "target, and a table with one class only, or a third, is refused; that refusal depends "
+            "on the data and is outside the guarantee."
+        ),
+    ] = None,
     ridge: Annotated[float, typer.Option(help="Weight of the squared coefficients.")] = 1.0,
     radius: Annotated[float, typer.Option(help="Largest norm of the coefficients.")] = 1.0,
     features: Annotated[
@@ -159,6 +174,7 @@ def select(
             mechanism=mechanism,
             neighbours=neighbours,
             loss=loss,
+            classes=classes,
             ridge=ridge,
             radius=radius,
             features=features,

@@ -22,9 +22,10 @@ from dpsubset.estimators.release import (
     make_mechanism,
     make_problem,
 )
+from dpsubset.losses import Loss, as_loss
 from dpsubset.mechanisms import Mechanism
 from dpsubset.problem import Problem
-from dpsubset.tables import pick_features, read_bounds, read_names
+from dpsubset.tables import check_classes, pick_features, read_bounds, read_names
 
 __all__ = ["Plan", "Request", "make_mechanisms", "make_plan"]
 
@@ -41,6 +42,7 @@ class Request:
     mechanism: str
     neighbours: str
     loss: str
+    classes: str | None
     ridge: float
     radius: float
     features: str | None
@@ -60,9 +62,15 @@ class Plan:
 
     features: tuple[str, ...]
     limits: tuple[NDArray[np.float64], NDArray[np.float64]]
-    target_limits: tuple[float, float]
+    target_limits: tuple[float, float] | None
+    classes: tuple[str, str] | None
     bounds_sha256: str
     choice: Choice
+
+    @property
+    def labels(self) -> bool:
+        """Whether the target holds labels of two classes."""
+        return self.target_limits is None
 
     def state(self, X: Any, y: Any, neighbours: str) -> Problem:
         """State the problem of the rows."""
@@ -74,6 +82,8 @@ class Plan:
 def make_plan(request: Request, mechanisms: Iterable[Mechanism]) -> Plan:
     """Check the options, the names of the columns and the bounds; no row is read."""
     check_seed(request.seed, "--seed")
+    loss = as_loss(request.loss)
+    classes = _classes(request.classes, loss)
     if request.bounds is None:
         raise InputError(
             f"--bounds is missing: the limits of the columns must be public knowledge. "
@@ -81,20 +91,22 @@ def make_plan(request: Request, mechanisms: Iterable[Mechanism]) -> Plan:
         )
     known = read_names(request.table)
     always = request.always_include
-    features = pick_features(known, request.target, _listed(request.features), always)
+    listed = _listed(request.features, "--features")
+    features = pick_features(known, request.target, listed, always)
     include = column_positions(always, features, len(features), "--always-include")
     check_size(request.size, len(features), len(include), "--size")
-    given = read_bounds(request.bounds, features, request.target, known=known)
+    limited = None if loss.classification else request.target
+    given = read_bounds(request.bounds, features, limited, known=known)
     choice = Choice(
         size=request.size,
-        loss=request.loss,
+        loss=loss,
         radius=request.radius,
         ridge=request.ridge,
         include=include,
         intercept=request.intercept,
     )
     limits = column_limits(given.columns, features, len(features))
-    plan = Plan(features, limits, given.target, given.sha256, choice)
+    plan = Plan(features, limits, given.target, classes, given.sha256, choice)
     # The problem of an empty table: finds a wrong parameter before any row is read.
     nothing = np.empty((0, len(features)))
     rehearsal = plan.state(nothing, nothing[:, 0], "add-remove")
@@ -131,14 +143,24 @@ def make_mechanisms(request: Request) -> dict[str, Mechanism]:
     return made
 
 
-def _listed(features: str | None) -> tuple[str, ...] | None:
+def _classes(given: str | None, loss: Loss) -> tuple[str, str] | None:
+    if given is not None and not loss.classification:
+        raise InputError(
+            f"--classes is for the classification losses, hinge and logistic; the {loss.name} loss "
+            "takes numbers. Leave --classes out, or choose --loss hinge or logistic"
+        )
+    listed = _listed(given, "--classes")
+    return None if listed is None else check_classes(listed)
+
+
+def _listed(given: str | None, option: str) -> tuple[str, ...] | None:
     """Split a,b,c; a name that holds a comma is put in double quotes."""
-    if features is None:
+    if given is None:
         return None
     try:
-        names = next(csv.reader([features], strict=True, skipinitialspace=True), [])
+        names = next(csv.reader([given], strict=True, skipinitialspace=True), [])
     except csv.Error:
-        raise InputError("--features has an open quote; give names separated by commas") from None
+        raise InputError(f"{option} has an open quote; give names separated by commas") from None
     if not names or not all(names):
-        raise InputError("--features holds an empty name; give names separated by commas")
+        raise InputError(f"{option} holds an empty name; give names separated by commas")
     return tuple(names)

@@ -12,6 +12,7 @@ from dpsubset import __version__
 from dpsubset.cli.plan import Plan, Request, make_mechanisms, make_plan
 from dpsubset.errors import UnprovenError
 from dpsubset.estimators.release import release, shortfall
+from dpsubset.losses import as_loss
 from dpsubset.privacy import Guarantee
 from dpsubset.tables import read_table
 
@@ -63,7 +64,9 @@ def select_columns(request: Request) -> Outcome:
     """
     mechanisms = make_mechanisms(request)
     plan = make_plan(request, mechanisms.values())
-    table = read_table(request.table, request.target, plan.features)
+    table = read_table(
+        request.table, request.target, plan.features, labels=plan.labels, classes=plan.classes
+    )
     problem = plan.state(table.X, table.y, request.neighbours)
     guarantees = {name: mechanism.guarantee(problem) for name, mechanism in mechanisms.items()}
     compared = len(mechanisms) > 1
@@ -99,7 +102,7 @@ def _settings(request: Request, plan: Plan) -> dict[str, Any]:
         "dpsubset": __version__,
         "size": request.size,
         "epsilon": request.epsilon,
-        "loss": request.loss,
+        "loss": _with_parameter(request.loss),
         "ridge": request.ridge,
         "radius": request.radius,
         "intercept": request.intercept,
@@ -109,6 +112,8 @@ def _settings(request: Request, plan: Plan) -> dict[str, Any]:
         "always_include": list(request.always_include),
         "bounds_sha256": plan.bounds_sha256,
     }
+    if plan.classes is not None:
+        settings["classes"] = list(plan.classes)
     if request.mechanism in ("top-r", "all"):
         accounting = request.accounting or "paper"
         own = {"count": request.count, "trials": request.trials, "accounting": accounting}
@@ -118,6 +123,17 @@ def _settings(request: Request, plan: Plan) -> dict[str, Any]:
     if request.seed is not None:
         settings["seed"] = request.seed
     return settings
+
+
+def _with_parameter(loss: str) -> str:
+    """Return the loss with its parameter, as typed or as it is by default.
+
+    >>> _with_parameter("huber"), _with_parameter("quantile:0.25"), _with_parameter("hinge")
+    ('huber:0.1', 'quantile:0.25', 'hinge')
+    """
+    name, _, typed = loss.partition(":")
+    parameter = typed or repr(as_loss(loss)).partition("(")[2].rstrip(")")
+    return f"{name}:{parameter}" if parameter else name
 
 
 def _warnings(request: Request, lines: Iterable[Line]) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ class Cut:
     constant: float
     weights: Floats  # one for each free column
     partial: Floats = field(default_factory=lambda: np.empty(0))  # one for each partial column
+    point: Floats | None = None  # the dual point behind it, where there is one
 
     def bound(self, chosen: NDArray[np.intp]) -> float:
         """Return the bound on the support made of positions `chosen` among the free columns."""
@@ -68,8 +69,8 @@ class CutMaker(ABC):
         """Return, roughly, how much each column would lower the score of those inside."""
 
     @abstractmethod
-    def bound(self, region: Region) -> Cut:
-        """Return a cut from the fit on the columns inside."""
+    def bound(self, region: Region, hint: Floats | None = None) -> Cut:
+        """Return a cut from the fit on the columns inside; `hint` is a dual point to try, too."""
 
     def cheap(self, region: Region) -> Cut:
         """Return the cut that a sampler starts from."""
@@ -80,10 +81,13 @@ class CutMaker(ABC):
         return [self.cheap(region) for region in regions]
 
     @abstractmethod
-    def optimised(self, cut: Cut, kappa: float, guess: Floats | None) -> tuple[Cut, Floats]:
+    def optimised(
+        self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
+    ) -> tuple[Cut, Floats]:
         """Improve a cut for weights exp(-kappa R) (T12); also return its inclusion probabilities.
 
-        `guess` are inclusion probabilities to start from, for the region's free columns.
+        `guess` are inclusion probabilities to start from, for the region's free columns. A cut
+        above `worst` everywhere is good enough.
         """
 
     @abstractmethod

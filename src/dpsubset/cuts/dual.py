@@ -12,19 +12,23 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.cuts.cut import Cut, CutMaker, largest
+from dpsubset.cuts.descent import descend
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
+from dpsubset.errors import UnprovenError
 from dpsubset.losses import Fit
 from dpsubset.losses.batch import fit_many
-from dpsubset.problem import Problem
+from dpsubset.problem import IMPRECISE, Problem
 
 __all__ = ["DualCuts"]
 
 _POINTS = 64  # dual points remembered
-_ROUNDS = 6
-_COLUMNS = 64  # columns that carry coefficients; the others keep zero, which is always valid
-_ENOUGH = 0.05  # stop when a round lowers the log mass by less
-_LISTED_ROWS = 20_000_000  # rows of all fits of a list
+_ROUNDS = 2
+_COLUMNS = 256  # columns that a descent looks at; a last product takes in the others
+_STEPS = 40
+_ENOUGH = 0.02  # a descent ends when ten steps lower the log mass by less
+_MISSED = 0.1  # share of a support's columns that a descent may overlook
+_LISTED_ROWS = 400_000  # rows of all fits of a list
 _COARSE = 1e-5  # gap of a fit whose dual point only makes a cut, relative
 
 
@@ -54,48 +58,55 @@ class DualCuts(CutMaker):
         penalty = max(problem.ridge, norm / (2 * problem.radius))
         return np.asarray(v**2 / (4 * penalty + problem.gram.diagonal + 1e-300))
 
-    def bound(self, region: Region) -> Cut:
-        return self._cut(region, self._at(region.inside))
+    def bound(self, region: Region, hint: Floats | None = None) -> Cut:
+        cut = self._cut(region, self._at(region.inside))
+        if hint is None:
+            return cut
+        products = self.problem.design.correlate(hint)
+        other = self._cut(region, self._pointed(Fit(np.empty(0), np.inf, -np.inf, hint), products))
+        return max(cut, other, key=lambda c: c.least)
 
     def cheap_all(self, regions: Sequence[Region]) -> list[Cut]:
         self._prepare([region.inside for region in regions])
         return [self.cheap(region) for region in regions]
 
     def optimised(
-        self, cut: Cut, kappa: float, guess: Floats | None, rounds: int = _ROUNDS
+        self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
     ) -> tuple[Cut, Floats]:
+        """Descend over dual points on the columns that matter; a last product makes it a cut."""
         problem, region = self.problem, cut.region
         t = region.to_choose
+        total, shares = inclusion(kappa * cut.weights, t)
+        best, best_mass, best_shares = cut, float(total) - kappa * cut.constant, shares
+        likely = shares if guess is None else np.maximum(shares, guess)
         inside = np.array(region.inside, dtype=np.intp)
-        total, z = inclusion(kappa * cut.weights, t)
-        best, best_mass, best_z = cut, float(total) - kappa * cut.constant, z
-        z = z if guess is None else guess
-        fit = self._at(region.inside).fit
-        for _ in range(rounds):
-            likely = np.argsort(-z)[:_COLUMNS]
-            likely = likely[z[likely] > 1e-4 * t / z.size]
-            share = np.sqrt(np.concatenate([np.ones(inside.size), z[likely]]))
-            table = problem.columns.rows(np.concatenate([inside, region.free[likely]]))
-            start = Fit(np.zeros(0), np.inf, -np.inf, fit.point)
-            fit = problem.loss.fit(
-                (table * share[:, None]).T,
-                problem.y,
-                problem.ridge,
-                problem.radius,
-                start=start,
-                gap=max(0.02 / kappa, problem.slack),
+        rows, parameters, _ = problem.loss.compiled()
+        rule = (problem.ridge, problem.radius, kappa)
+        assert cut.point is not None
+        a = cut.point.copy()
+        goal = -kappa * worst
+        for _ in range(_ROUNDS):
+            chosen = np.argsort(-likely, kind="stable")[:_COLUMNS]
+            table = problem.columns.rows(np.concatenate([inside, region.free[chosen]]))
+            descend(
+                rows, parameters, table, inside.size, problem.y, rule, t, a, _STEPS, _ENOUGH, goal
             )
-            point = self._pointed(fit, problem.design.correlate(fit.point))
-            better = self._cut(region, point, z)
-            total, inclusions = inclusion(kappa * better.weights, t)
+            point = self._pointed(Fit(np.empty(0), np.inf, -np.inf, a), problem.design.correlate(a))
+            better = self._cut(region, point, best_shares)
+            for _ in range(2):
+                total, shares = inclusion(kappa * better.weights, t)
+                better = self._cut(region, point, shares)
+            total, shares = inclusion(kappa * better.weights, t)
             mass = float(total) - kappa * better.constant
-            gain = best_mass - mass
-            if gain > 0:
-                best, best_mass, best_z = better, mass, inclusions
-            if gain < _ENOUGH:
+            if mass < best_mass:
+                best, best_mass, best_shares = better, mass, shares
+            missed = np.ones(shares.size, dtype=bool)
+            missed[chosen] = False
+            if shares[missed].sum() < _MISSED * t or better.least >= worst:
                 break
-            z = np.minimum(np.sqrt(z * np.maximum(inclusions, 1e-12)), 1.0)
-        return best, best_z
+            a = a.copy()
+            likely = np.where(missed, shares, np.maximum(likely, shares))
+        return best, best_shares
 
     def extended(
         self, inside: tuple[int, ...], columns: NDArray[np.intp], worst: float = np.inf
@@ -130,6 +141,8 @@ class DualCuts(CutMaker):
                 problem.slack,
                 worst,
             )
+        if np.isnan(out).any():
+            raise UnprovenError(IMPRECISE)
         return out
 
     def listable(self, region: Region) -> bool:
@@ -157,7 +170,8 @@ class DualCuts(CutMaker):
         penalty = max(problem.ridge, np.sqrt(reached) / (2 * problem.radius), 1e-150)
         constant = point.constant - (penalty - problem.ridge) * problem.radius**2
         constant -= fixed / (4 * penalty) + problem.slack / 2
-        return Cut(region, constant, free / (4 * penalty), partial / (4 * penalty))
+        weights, others = free / (4 * penalty), partial / (4 * penalty)
+        return Cut(region, constant, weights, others, point.fit.point)
 
     def _at(self, inside: tuple[int, ...]) -> _Point:
         """Return the dual point of the fit on some columns."""

@@ -54,7 +54,7 @@ class MomentCuts(CutMaker):
             gram.columns(np.unique(np.concatenate([np.array(inside, dtype=np.intp), likely])))
         return reduce(problem, inside, mu).single_gains()
 
-    def bound(self, region: Region) -> MomentCut:
+    def bound(self, region: Region, hint: Floats | None = None) -> MomentCut:
         known = self.problem.gram.smallest or 0.0
         alone = region.to_choose == 1 and not region.partial
         candidates = []
@@ -85,7 +85,9 @@ class MomentCuts(CutMaker):
             return Cut(region, problem.energy - problem.slack, problem.energy - scores)
         return self.bound(region)
 
-    def optimised(self, cut: Cut, kappa: float, guess: Floats | None) -> tuple[Cut, Floats]:
+    def optimised(
+        self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
+    ) -> tuple[Cut, Floats]:
         d = curvature(self.problem)
         first, last = self._multipliers[0], self._multipliers[-1]
         found = optimise(self.problem, cut.region, d, kappa, first, last, guess)

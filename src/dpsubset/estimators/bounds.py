@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.errors import InputError
 
-__all__ = ["as_pair", "column_limits", "rescale_target", "target_limits"]
+__all__ = ["as_pair", "column_limits", "narrowed", "rescale_target", "target_limits"]
 
 
 _HOW_X = (
@@ -81,6 +81,21 @@ def as_pair(given: Any, what: str) -> tuple[float, float]:
     if not lower < upper or _too_close(pair[0], pair[1]):
         raise _unusable(what, lower, upper)
     return lower, upper
+
+
+def narrowed(limits: tuple[Any, Any], clip: float) -> tuple[Any, Any]:
+    """Return limits around the same middle, `clip` times as far apart.
+
+    >>> narrowed((0.0, 10.0), 0.5)
+    (2.5, 7.5)
+    """
+    if isinstance(clip, bool) or not isinstance(clip, (int, float)) or not 1e-6 <= clip <= 1:
+        raise InputError(f"clip must be a number between 1e-6 and 1, not {clip!r}")
+    lower, upper = limits
+    if clip == 1:
+        return lower, upper
+    middle, half = lower / 2 + upper / 2, clip * (upper / 2 - lower / 2)
+    return middle - half, middle + half
 
 
 def rescale_target(y: Floats, limits: tuple[float, float]) -> Floats:

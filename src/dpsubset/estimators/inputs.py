@@ -6,7 +6,6 @@ No message here holds a value of the table or its number of rows: under add-remo
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
@@ -18,7 +17,15 @@ from numpy.typing import NDArray
 
 from dpsubset.errors import InputError
 
-__all__ = ["MISSING", "EntryError", "as_matrix", "as_target", "column_positions", "polars_matrix"]
+__all__ = [
+    "MISSING",
+    "EntryError",
+    "as_array",
+    "as_matrix",
+    "column_positions",
+    "from_objects",
+    "polars_matrix",
+]
 
 MISSING = (
     "holds missing (NaN, null, empty) or infinite values; dpsubset takes finite numbers only. "
@@ -54,38 +61,12 @@ def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
             f"a table of type {type(X).__name__} is not supported: give a numpy array, a "
             "scipy.sparse matrix, or a pandas or polars DataFrame"
         )
-    array = _as_array(X, "the table")
+    array = as_array(X, "the table")
     _check_shape(array)
     if array.dtype.kind == "O":
-        columns = [_from_objects(array[:, j], f"column {j}") for j in range(array.shape[1])]
+        columns = [from_objects(array[:, j], f"column {j}") for j in range(array.shape[1])]
         array = np.column_stack(columns)
     return array, None
-
-
-def as_target(y: Any, n_rows: int) -> NDArray[np.float64]:
-    """Return the target as a float64 vector with one finite number for each row."""
-    if y is None:
-        raise InputError(
-            "the selection requires y to be passed, but the target y is None: give one number for "
-            "each row"
-        )
-    array = _as_array(y, "the target")
-    if array.ndim == 2 and array.shape[1] == 1:
-        from sklearn.exceptions import DataConversionWarning
-
-        message = "A column-vector y was passed when a 1d array was expected: give y.ravel()"
-        warnings.warn(message, DataConversionWarning, stacklevel=3)
-        array = array.ravel()
-    if array.ndim != 1:
-        raise InputError("the target y should be a 1d array with one number for each row")
-    if array.shape[0] != n_rows:
-        raise InputError("the table and the target have inconsistent numbers of samples (rows)")
-    if array.dtype.kind == "O":
-        array = _from_objects(array, "the target")
-    vector = array.astype(np.float64, copy=False)
-    if not np.isfinite(vector).all():
-        raise InputError(f"the target {MISSING}")
-    return vector
 
 
 def column_positions(
@@ -153,7 +134,7 @@ def _pandas_column(column: Any, name: Any) -> NDArray[Any]:
     types = sys.modules["pandas"].api.types
     label = f"column {name!r}"
     if column.dtype == object:
-        return _from_objects(column.to_numpy(), label)
+        return from_objects(column.to_numpy(), label)
     if not (types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype)):
         raise _not_numbers(label)
     if getattr(column.dtype, "kind", "") == "c":
@@ -161,7 +142,8 @@ def _pandas_column(column: Any, name: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def _as_array(values: Any, label: str) -> NDArray[Any]:
+def as_array(values: Any, label: str) -> NDArray[Any]:
+    """Return an array of numbers, or of objects that may be numbers; `label` names it."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InputError(f"{label} {MISSING}")
     if sp.issparse(values):
@@ -208,7 +190,7 @@ def _check_width(width: int) -> None:
         )
 
 
-def _from_objects(column: NDArray[Any], label: str) -> NDArray[np.float64]:
+def from_objects(column: NDArray[Any], label: str) -> NDArray[np.float64]:
     """Convert Python numbers, of any size that float64 reaches."""
     kinds = set(map(type, column.tolist()))
     plain = {kind for kind in kinds if issubclass(kind, (Real, Decimal, np.bool_))}

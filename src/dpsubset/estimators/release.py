@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsubset.designs import as_design
 from dpsubset.errors import InputError
-from dpsubset.estimators.bounds import rescale_target
+from dpsubset.estimators.bounds import narrowed, rescale_target
 from dpsubset.mechanisms import (
     Exponential,
     Mechanism,
@@ -51,6 +51,7 @@ class Choice:
 
     size: int
     loss: Any = "squared"
+    clip: float = 1.0
     radius: float = 1.0
     ridge: float = 1.0
     include: tuple[int, ...] = ()
@@ -120,12 +121,15 @@ def make_problem(
     X: Any,
     y: NDArray[np.float64],
     limits: tuple[NDArray[np.float64], NDArray[np.float64]],
-    target_limits: tuple[float, float],
+    target_limits: tuple[float, float] | None,
     choice: Choice,
     *,
     neighbours: str,
 ) -> Problem:
     """Map columns and target onto [-1, 1] by their public limits and state the problem.
+
+    A target without limits is one of labels, -1 and +1 already. Both classes are named to the
+    problem, so that a table may hold one of them only.
 
     Under replace-one the number of rows is public and must not be zero; under add-remove it is
     private, so an empty table is a table like any other.
@@ -135,7 +139,8 @@ def make_problem(
             "the table has 0 sample(s) (no rows) while a minimum of 1 is required when one row is "
             "replaced by another (replace-one)"
         )
-    design = as_design(X, bound=1.0, lower=limits[0], upper=limits[1])
+    lower, upper = narrowed(limits, choice.clip)
+    design = as_design(X, bound=1.0, lower=lower, upper=upper)
     size, include = int(choice.size), tuple(choice.include)
     if choice.intercept:
         # The constant column comes last, is always included and is dropped from the release.
@@ -143,7 +148,7 @@ def make_problem(
         design = design.with_ones()
     return Problem(
         design,
-        rescale_target(y, target_limits),
+        y if target_limits is None else rescale_target(y, narrowed(target_limits, choice.clip)),
         size=size,
         loss=choice.loss,
         x_bound=1.0,
@@ -151,6 +156,7 @@ def make_problem(
         radius=choice.radius,
         ridge=choice.ridge,
         include=include,
+        classes=(-1.0, 1.0) if target_limits is None else None,
     )
 
 

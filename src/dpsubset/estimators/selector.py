@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsubset.errors import InputError
-from dpsubset.estimators.bounds import column_limits, target_limits
-from dpsubset.estimators.inputs import as_matrix, as_target, column_positions
+from dpsubset.estimators.bounds import column_limits
+from dpsubset.estimators.inputs import as_matrix, column_positions
 from dpsubset.estimators.release import (
     Choice,
     check_seed,
@@ -23,6 +24,8 @@ from dpsubset.estimators.release import (
     release,
     shortfall,
 )
+from dpsubset.estimators.targets import plan_target
+from dpsubset.losses import as_loss
 from dpsubset.mechanisms import Mechanism
 
 __all__ = ["SubsetSelector"]
@@ -35,9 +38,10 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Select the columns that best explain a target, under differential privacy.
 
     Columns and target are clipped to public bounds and mapped linearly onto [-1, 1]; the bounds
-    are never derived from the data. Fitting spends the privacy budget once; the fitted object
-    holds the released columns and their guarantee, no score and no data. Applying `transform` to
-    the private table gives private data again: the guarantee covers the choice of columns only.
+    are never derived from the data. Labels of two classes become -1 and +1. Fitting spends the
+    privacy budget once; the fitted object holds the released columns and their guarantee, no
+    score and no data. Applying `transform` to the private table gives private data again: the
+    guarantee covers the choice of columns only.
 
     Parameters
     ----------
@@ -49,9 +53,18 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         Public limits of the columns: two numbers, two arrays of length p, or pairs by column name.
         A sparse table needs lower = -upper.
     bounds_y : pair (lower, upper)
-        Public limits of the target.
-    loss : str, default="squared"
-        The loss whose best subset is wanted.
+        Public limits of the target of a regression loss; labels have none.
+    loss : str or Loss, default="squared"
+        The loss whose best subset is wanted, on the scale [-1, 1]. For a target of numbers:
+        "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge" or
+        "logistic". A parameter follows a colon, as in "quantile:0.9" and "huber:0.1"; or give an
+        object of `dpsubset.losses`.
+    classes : pair, default=None
+        The two classes of a classification loss, as public knowledge. Without it they are read
+        off the labels, and a table that holds only one class, or a third, is refused: as with
+        missing values, the refusal itself depends on the data and is outside the guarantee. With
+        `classes` a table may hold one class only; a label beside the two is still refused. A loss
+        of your own may treat the classes differently, and needs them named.
     mechanism : str or mechanism, default="permute-and-flip"
         "permute-and-flip", "exponential", "top-r" or "mistakes"; or a mechanism object, which
         brings its own epsilon, neighbours and limits. Where its promise is weaker than its
@@ -68,8 +81,8 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         Add a constant column that is always included. Public bounds are rarely centred at the
         mean of the data; without a constant, a column that merely sits away from the middle of
         its bounds serves as one, and is selected in place of a column that explains the target.
-        The price is one more coefficient: under `radius`, in `ridge` and in the sensitivity, which
-        grows from (1 + radius sqrt(s))^2 to (1 + radius sqrt(s + 1))^2.
+        The price is one more coefficient: under `radius`, in `ridge` and in the sensitivity, where
+        s becomes s + 1; for squared loss that is (1 + radius sqrt(s + 1))^2.
     max_seconds : float, default=None
         After this time of work on the release, refuse with `UnprovenError`: nothing is released,
         and the budget counts as spent. Whether the limit is reached depends on the data, which is
@@ -86,6 +99,8 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         What the release guarantees; prints as a sentence.
     release_ : Release
         The released column indices and the guarantee.
+    classes_ : array of two classes
+        The classes that were given as `classes`; not there if none were.
     n_features_in_ : int
         Number of columns seen by `fit`.
     feature_names_in_ : array of str
@@ -102,6 +117,13 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     ... )
     >>> selector.set_params(random_state=0).fit(X, y).get_support(indices=True)
     array([1, 4])
+
+    Labels of two classes, by a classification loss:
+
+    >>> ill = np.where(y > 0, "yes", "no")
+    >>> labels = {"loss": "logistic", "classes": ("no", "yes"), "bounds_y": None}
+    >>> selector.set_params(**labels).fit(X, ill).get_support(indices=True)
+    array([1, 4])
     """
 
     support_: NDArray[np.bool_]
@@ -114,6 +136,7 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         bounds_X: Any = None,
         bounds_y: Any = None,
         loss: Any = "squared",
+        classes: Any = None,
         mechanism: Any = "permute-and-flip",
         neighbours: str = _DEFAULT_NEIGHBOURS,
         radius: float = 1.0,
@@ -128,6 +151,7 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.bounds_X = bounds_X
         self.bounds_y = bounds_y
         self.loss = loss
+        self.classes = classes
         self.mechanism = mechanism
         self.neighbours = neighbours
         self.radius = radius
@@ -145,33 +169,34 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         X : array, scipy.sparse matrix, pandas or polars DataFrame of shape (n, p)
             The table.
         y : array or Series of shape (n,)
-            The target.
+            The target: numbers, or for a classification loss labels of two classes, such as -1
+            and +1, 0 and 1, truth values, or two strings.
         """
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise InputError(f"fit_intercept must be True or False, not {self.fit_intercept!r}")
-        for name in ("support_", "release_", "guarantee_"):
+        for name in ("support_", "release_", "guarantee_", "classes_"):
             self.__dict__.pop(name, None)  # a fit that fails leaves no older result behind
-        mechanism = self._mechanism()
+        mechanism, loss = self._mechanism(), as_loss(self.loss)
         seed = check_seed(self.random_state, "random_state")
-        limits_y = target_limits(self.bounds_y)
+        planned = plan_target(loss, self.bounds_y, self.classes)
         table, names = as_matrix(X)
         n_columns = table.shape[1]
         limits_X = column_limits(self.bounds_X, names, n_columns)
         include = column_positions(self.always_include, names, n_columns, "always_include")
         check_size(self.n_features_to_select, n_columns, len(include), "n_features_to_select")
-        target = as_target(y, table.shape[0])
+        target = planned.read(y, table.shape[0])
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # the column names
         self.n_features_in_ = n_columns
         choice = Choice(
             size=int(self.n_features_to_select),
-            loss=self.loss,
+            loss=loss,
             radius=self.radius,
             ridge=self.ridge,
             include=include,
             intercept=self.fit_intercept,
         )
         problem = make_problem(
-            table, target, limits_X, limits_y, choice, neighbours=mechanism.neighbours
+            table, target, limits_X, planned.limits, choice, neighbours=mechanism.neighbours
         )
         weaker = shortfall(mechanism.guarantee(problem), mechanism.epsilon)
         if weaker is not None:
@@ -181,6 +206,8 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.support_[list(released.support)] = True
         self.release_ = released
         self.guarantee_ = released.guarantee
+        if planned.classes is not None:
+            self.classes_ = np.array(planned.classes)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -232,4 +259,12 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
+        if self._takes_labels():  # a transformer still, whose target has two classes
+            tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
+
+    def _takes_labels(self) -> bool:
+        try:
+            return as_loss(self.loss).classification
+        except InputError:  # `fit` tells
+            return False

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from dpsubset import sampling, search
 from dpsubset.errors import InputError
+from dpsubset.experiments.lossbench import loss_rows
 from dpsubset.experiments.measured import Row, clipped_table, problem_of, time_best
 from dpsubset.experiments.realtables import real_rows
 from dpsubset.experiments.warm import warm_up
@@ -163,6 +164,7 @@ _MEASURES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "searching": _searches,
     "releasing": _releases,
     "choosing many columns": _many_columns_chosen,
+    "other losses": loss_rows,
     "a very wide table": wide_rows,
     "real tables": _real,
     "abess": _against_abess,

@@ -23,6 +23,13 @@ def warm_up() -> None:
             search.best(problem)
             Exponential(epsilon=1.0).draw(problem, 20, random_state=0)
             PermuteAndFlip(epsilon=30.0).draw(problem, 3, random_state=0)
+    for loss in ("absolute", "logistic"):  # one with kinks, one without
+        target = table.y if loss == "absolute" else table.y > 0
+        problem = Problem(
+            table.X, target, size=3, loss=loss, x_bound=0.5, y_bound=0.5, radius=1.1, ridge=1.0
+        )
+        search.top(problem, 50)
+        PermuteAndFlip(epsilon=30.0).draw(problem, 3, random_state=0)
     small = Problem(table.X[:, :8], table.y, size=3, x_bound=0.5, y_bound=0.5, radius=0.01)
     Exponential(epsilon=1.0).draw(small, 1, random_state=0)
     search.top(small, 20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpsubset.errors import InputError
 from dpsubset.losses.base import Fit, Loss
+from dpsubset.losses.checking import check
 from dpsubset.losses.hinge import Hinge
 from dpsubset.losses.huber import Huber
 from dpsubset.losses.logistic import Logistic
@@ -21,6 +22,7 @@ __all__ = [
     "Quantile",
     "Squared",
     "as_loss",
+    "check",
     "register",
 ]
 
@@ -37,6 +39,10 @@ def register(kind: type[Loss]) -> type[Loss]:
     """
     if not (isinstance(kind, type) and issubclass(kind, Loss)):
         raise InputError("register takes a subclass of dpsubset.losses.Loss")
+    if missing := sorted(kind.__abstractmethods__):
+        raise InputError(f"the loss {kind.__name__} lacks {', '.join(missing)}")
+    if not (isinstance(getattr(kind, "name", None), str) and kind.name.isidentifier()):
+        raise InputError(f"the loss {kind.__name__} needs a name, such as name = 'squared_hinge'")
     if LOSSES.get(kind.name, kind) is not kind:
         raise InputError(f"a loss of the name {kind.name!r} exists; choose another name")
     LOSSES[kind.name] = kind
@@ -53,13 +59,15 @@ def as_loss(loss: str | Loss) -> Loss:
     """
     if isinstance(loss, Loss) and type(loss) in LOSSES.values():
         return loss
-    name, _, given = loss.partition(":") if isinstance(loss, str) else ("", "", "")
+    name, colon, given = loss.partition(":") if isinstance(loss, str) else ("", "", "")
     if name not in LOSSES:
         raise InputError(f"unknown loss {loss!r}; allowed: {', '.join(sorted(LOSSES))}")
-    if not given:
+    if not colon:
         return LOSSES[name]()
     try:
         return LOSSES[name](float(given))  # type: ignore[call-arg]
+    except InputError:
+        raise  # says itself what is allowed
     except (ValueError, TypeError):
         raise InputError(
             f"the loss {loss!r} is not understood; a parameter is one number, as in huber:0.1 or "

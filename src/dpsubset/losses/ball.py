@@ -11,6 +11,7 @@ __all__ = ["solve", "step"]
 _NOTHING = 1e-150  # a correlation that underflows when squared has no gain
 _EXACT = 1e-7  # smallest pivot, against its diagonal, that a score is taken from
 _ROUGH = 1e-13  # that a step is taken from, which is judged by where it leads
+_DAMP = 1e-14  # against the trace
 
 
 @compiled()
@@ -55,7 +56,8 @@ def _backward(L, x):  # type: ignore[no-untyped-def]
 def _newton(G, b, ridge, radius, mu, trust, beta):  # type: ignore[no-untyped-def]
     """Fill `beta` and return the ball's multiplier, or -1 when a pivot is not to be trusted.
 
-    Newton's method on 1/|beta(mu)|, from a `mu` to the left of the root.
+    Newton's method on 1/|beta(mu)|: the first step leads to the left of the root, the others from
+    there to it.
     """
     L = np.empty(G.shape)
     slope = np.empty(b.size)
@@ -69,7 +71,7 @@ def _newton(G, b, ridge, radius, mu, trust, beta):  # type: ignore[no-untyped-de
         for i in range(b.size):
             norm2 += beta[i] * beta[i]
         norm = np.sqrt(norm2)
-        if norm <= radius * (1.0 + 1e-12):
+        if norm <= radius * (1.0 + 1e-12) and (mu == 0.0 or norm >= radius * (1.0 - 1e-9)):
             break
         slope[:] = beta
         _forward(L, slope)
@@ -78,7 +80,7 @@ def _newton(G, b, ridge, radius, mu, trust, beta):  # type: ignore[no-untyped-de
             curved += slope[i] * slope[i]
         if not curved > 0.0:
             return -1.0
-        mu += norm2 / curved * (norm - radius) / radius
+        mu = max(mu + norm2 / curved * (norm - radius) / radius, 0.0)
     return mu
 
 
@@ -158,11 +160,11 @@ def solve(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def step(G, gradient, ridge, radius, x, new):  # type: ignore[no-untyped-def]
+def step(G, gradient, ridge, radius, x, mu, new):  # type: ignore[no-untyped-def]
     """Fill `new`, the minimiser over the ball of the quadratic with half Hessian G around `x`.
 
-    Where G is singular, a trace of damping keeps `new` from running off along directions that
-    rounding alone has chosen.
+    Returns the ball's multiplier; `mu` is a guess of it. Where G is singular, a trace of damping
+    keeps `new` from running off along directions that rounding alone has chosen.
     """
     k = x.size
     trace, norm2 = 0.0, 0.0
@@ -170,14 +172,17 @@ def step(G, gradient, ridge, radius, x, new):  # type: ignore[no-untyped-def]
     for j in range(k):
         trace += G[j, j]
         norm2 += target[j] * target[j]
-    mu = max(0.0, np.sqrt(norm2) / radius - ridge - trace)
-    if _newton(G, target, ridge, radius, mu, _ROUGH, new) < 0.0:
-        damp = 1e-14 * trace
+    mu = max(mu, np.sqrt(norm2) / radius - ridge - trace)
+    found = _newton(G, target, ridge, radius, mu, _ROUGH, new)
+    if found < 0.0:
+        damp = _DAMP * trace
         for j in range(k):
             G[j, j] += damp
         target += damp * x
-        if _newton(G, target, ridge, radius, mu, _ROUGH, new) < 0.0:
-            _spectral(G, target, ridge, radius, new)
+        found = _newton(G, target, ridge, radius, mu, _ROUGH, new)
+    if found < 0.0:
+        _, _, found = _spectral(G, target, ridge, radius, new)
     norm = np.sqrt(np.dot(new, new))
     if norm > radius:
         new *= radius / norm
+    return found

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpsubset.arrays import Floats
 from dpsubset.compiled import pointer
-from dpsubset.losses.fitting import fit_rows
+from dpsubset.losses.fitting import envelope, fit_rows
 
 __all__ = ["Fit", "Loss"]
 
@@ -39,7 +39,8 @@ class Loss(ABC):
     name: ClassVar[str]
     classification: ClassVar[bool] = False  # y in {-1, +1}
     smooth: ClassVar[bool] = False  # differentiable everywhere: no envelope is needed
-    precision: ClassVar[float] = 1e-11  # of a fit at its best, in units of n * Delta (T19)
+    symmetric: ClassVar[bool] = False  # l(y, t) = l(-y, -t): the classes may be exchanged
+    precision: ClassVar[float] = 2.5e-11  # of a score, in units of n * Delta (T19)
     parameters: tuple[float, ...] = ()
 
     @abstractmethod
@@ -71,8 +72,9 @@ class Loss(ABC):
     ) -> None:
         """Fill value, slope and curvature in w of the envelope min_u l(y, u) + sigma/2 (w-u)^2.
 
-        At sigma = infinity that is the loss itself, with a slope out of its subdifferential. A
-        smooth loss is asked for this only. Numba compiles the function: write loops over rows.
+        At sigma = infinity that is the loss itself, with a slope out of its subdifferential. The
+        slope is where a sigma-step of the conjugate leads, so it must lie in its domain. Numba
+        compiles the function: write loops over rows.
         """
 
     def fit(
@@ -99,9 +101,7 @@ class Loss(ABC):
             beta[: known.size] = known
             a[:] = start.point
         table = np.ascontiguousarray(columns.T)
-        primal, dual, _ = fit_rows(
-            *self.compiled(), table, y, ridge, radius, beta, a, gap, enough
-        )
+        primal, dual, _ = fit_rows(*self.compiled(), table, y, ridge, radius, beta, a, gap, enough)
         return Fit(beta, float(primal), float(dual), a)
 
     def compiled(self) -> tuple[Any, Floats, bool]:
@@ -110,12 +110,12 @@ class Loss(ABC):
 
     def slopes(self, y: Floats, t: Floats) -> Floats:
         """Return a slope of the loss in t for every row, a point of the conjugate's domain."""
-        value, slope, curve = np.empty((3, y.size))
-        type(self).rows(y, t, np.inf, np.array(self.parameters), value, slope, curve)
-        return slope
+        rows, parameters, _ = self.compiled()
+        _, slope, _ = envelope(rows, parameters, y, t, np.inf)
+        return np.asarray(slope)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{v:g}' for v in self.parameters)})"
+        return f"{type(self).__name__}({', '.join(map(repr, self.parameters))})"
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.parameters == getattr(other, "parameters", None)

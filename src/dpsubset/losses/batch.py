@@ -14,8 +14,8 @@ __all__ = ["fit_many"]
 def fit_many(rows, parameters, smooth, store, supports, y, ridge, radius, beta, a, wanted, enough):  # type: ignore[no-untyped-def]
     """Return the value on every row of `supports` (rows of `store`), all from the same start.
 
-    A value is the middle of the fit's interval; infinity where it is known to be at least
-    `enough`.
+    A value is the middle of the fit's interval: infinity where it is known to be at least
+    `enough`, not a number where the interval is more than twice as wide as wanted.
     """
     m, k = supports.shape
     out = np.empty(m)
@@ -29,5 +29,8 @@ def fit_many(rows, parameters, smooth, store, supports, y, ridge, radius, beta, 
         primal, dual, _ = fit_rows(
             rows, parameters, smooth, X, y, ridge, radius, b, d, wanted, enough
         )
-        out[r] = np.inf if dual >= enough else 0.5 * (primal + dual)
+        if dual >= enough:
+            out[r] = np.inf
+        else:
+            out[r] = 0.5 * (primal + dual) if primal - dual <= 2.0 * wanted else np.nan
     return out

@@ -13,16 +13,31 @@ import numpy as np
 from dpsubset.compiled import compiled
 from dpsubset.losses.ball import step
 
-__all__ = ["fit_rows", "penalty_conjugate"]
+__all__ = ["envelope", "fit_rows", "penalty_conjugate"]
 
 _OUTER = 60
 _INNER = 40
-_SEARCH = 20
+_TRIALS = 20  # of a line search, before it takes whatever is lower
 _FIRST = 4.0  # sharpness of the first envelope
-_RETURNS = 4
-_FACTOR = 6.0  # of every further one against the last
-_ROUNDING = 1e-15  # of the value without columns: no fit is asked for a smaller gap
-_NOISE = 1e-13  # of the same value: a decrease that the line search cannot see
+_FACTOR = 4.0  # of every further one against the last
+_EASY = 4  # steps on an envelope, after which a sharper one is next
+_SHARPEST = 1e13  # against the first
+_RETURNS = 4  # to a less sharp envelope
+_BLIND = 1e-14  # of the sum that makes up a value: a decrease that a line search does not see
+_BLOCK = 4096
+_DEPENDENT = 1e-14  # length of a column, against the longest, that is rounding only
+
+# All in units of the value without columns, which no score exceeds.
+_ROUNDING = 1e-15  # no fit is asked for a smaller gap
+_COARSE = 1e-13  # a gap that calls for another basis
+
+
+@compiled()
+def envelope(rows, parameters, y, w, sigma):  # type: ignore[no-untyped-def]
+    """Return value, slope and curvature of the envelope of every row; NaN where none is given."""
+    filled = np.full((3, y.size), np.nan)
+    rows(y, w, sigma, parameters, filled[0], filled[1], filled[2])
+    return filled
 
 
 @compiled()
@@ -53,6 +68,49 @@ def _excess(x, v, ridge, radius):  # type: ignore[no-untyped-def]
     return half * away + (half - ridge) * max(inside, 0.0)
 
 
+@compiled(fastmath={"reassoc"})
+def _total(v):  # type: ignore[no-untyped-def]
+    """Return the sum of v, block by block: rounding does not grow with the number of rows."""
+    total = 0.0
+    for start in range(0, v.size, _BLOCK):
+        part = 0.0
+        for i in range(start, min(start + _BLOCK, v.size)):
+            part += v[i]
+        total += part
+    return total
+
+
+@compiled(fastmath={"reassoc"})
+def _proven(value, slope, w, sigma):  # type: ignore[no-untyped-def]
+    """Return -sum l*(slope): l*(a) = a u - l(u) at the envelope's own minimiser u = w - a/sigma."""
+    half = 0.5 / sigma
+    total = 0.0
+    for start in range(0, w.size, _BLOCK):
+        part = 0.0
+        for i in range(start, min(start + _BLOCK, w.size)):
+            part += value[i] - slope[i] * (w[i] - half * slope[i])
+        total += part
+    return total
+
+
+@compiled(fastmath={"reassoc"})
+def _size(slope, w):  # type: ignore[no-untyped-def]
+    """Return sum |slope w|, which tells how much rounding a sum of losses has."""
+    total = 0.0
+    for i in range(w.size):
+        total += abs(slope[i] * w[i])
+    return total
+
+
+@compiled(fastmath={"reassoc"})
+def _bend(curve, along):  # type: ignore[no-untyped-def]
+    """Return the curvature along a direction of the predictions."""
+    total = 0.0
+    for i in range(along.size):
+        total += curve[i] * along[i] * along[i]
+    return total
+
+
 @compiled()
 def _curved(X, curve):  # type: ignore[no-untyped-def]
     """Return X diag(curve) X' / 2 over the rows of the table (columns of X) that are curved."""
@@ -70,75 +128,163 @@ def _curved(X, curve):  # type: ignore[no-untyped-def]
     return np.dot(part, part.T)
 
 
-@compiled()
-def _descend(rows, parameters, X, y, sigma, ridge, radius, x, t, shifted, value, slope, curve, enough, goal, noise):  # type: ignore[no-untyped-def]
-    """Minimise the envelope from x by Newton steps; return what is missing, and the steps."""
-    rows(y, shifted, sigma, parameters, value, slope, curve)
-    here = value.sum() + ridge * np.dot(x, x)
-    k = x.size
-    new = np.empty(k)
-    kept, kept_t, kept_shifted = x, t, shifted
-    missing = np.inf
-    blind = False  # the last step was too small for the line search to see
-    steps = 0
-    for _ in range(_INNER):
-        gradient = np.dot(X, slope)
-        before = missing
-        missing = _excess(x, gradient, ridge, radius)
-        if blind and not missing <= 0.5 * before:
-            if missing > before:
-                x[:] = kept
-                t[:] = kept_t
-                shifted[:] = kept_shifted
-                rows(y, shifted, sigma, parameters, value, slope, curve)
-                missing = before
-            break
-        if missing <= goal:
-            break
-        H = _curved(X, curve)
-        step(H, gradient, ridge, radius, x, new)
-        steps += 1
-        direction = new - x
-        decrease = -(np.dot(gradient, direction) + 2.0 * ridge * np.dot(x, direction))
-        along = np.dot(direction, X)
-        blind = decrease <= noise
-        if blind:
-            kept, kept_t, kept_shifted = x.copy(), t.copy(), shifted.copy()
-        share, moved = 1.0, here
-        low, low_value, low_rise = 0.0, here, -decrease
-        high, high_value, high_rise = 0.0, here, 0.0
-        for trial in range(_SEARCH):
-            rows(y, shifted + share * along, sigma, parameters, value, slope, curve)
-            point = x + share * direction
-            moved = value.sum() + ridge * np.dot(point, point)
-            rise = np.dot(slope, along) + 2.0 * ridge * np.dot(point, direction)
-            if blind or (share == 1.0 and rise <= 0.0):
-                break
-            if moved < here and abs(rise) <= 0.5 * decrease:
-                break
-            if rise > 0.0:
-                high, high_value, high_rise = share, moved, rise
-            else:
-                low, low_value, low_rise = share, moved, rise
-            # Where the line of the slopes is zero, or where the two tangents meet: the one finds
-            # the minimum of a quadratic, the other a kink.
-            width = high - low
-            cut = 0.5
-            if trial % 3 == 0:
-                cut = -low_rise / (high_rise - low_rise)
-            elif trial % 3 == 1:
-                cut = (low_value - high_value) / width + high_rise
-                cut /= high_rise - low_rise
-            share = low + width * (cut if 0.0 < cut < 1.0 else 0.5)
+@compiled(error_model="numpy")
+def _search(  # type: ignore[no-untyped-def]
+    rows, parameters, y, sigma, ridge, x, w, direction, along, here, decrease, value, slope, curve
+):
+    """Return the share of the direction to go, and the value there; fill the rows of that point.
+
+    The slope there is at most half of what it was. A step that ends anywhere lower would stop in
+    front of the kinks that are in its way, again and again; this one makes their rows curved.
+    """
+    low, low_value, low_rise = 0.0, here, -decrease
+    high, high_value, high_rise = 1.0, here, 0.0
+    share = 1.0
+    for trial in range(2 * _TRIALS):
+        rows(y, w + share * along, sigma, parameters, value, slope, curve)
+        point = x + share * direction
+        moved = _total(value) + ridge * np.dot(point, point)
+        rise = np.dot(slope, along) + 2.0 * ridge * np.dot(point, direction)
+        if share == 1.0 and rise <= 0.0:
+            return share, moved
+        if moved < here and (abs(rise) <= 0.5 * decrease or trial >= _TRIALS):
+            return share, moved
+        if rise > 0.0:
+            high, high_value, high_rise = share, moved, rise
         else:
-            rows(y, shifted + share * along, sigma, parameters, value, slope, curve)
-            point = x + share * direction
-            moved = value.sum() + ridge * np.dot(point, point)
+            low, low_value, low_rise = share, moved, rise
+        # In turn: where the slopes seem to cross zero, where two tangents meet (a kink), where
+        # the quadratic at hand has its minimum, the middle.
+        cut = 0.5
+        if trial % 4 == 0:
+            cut = -low_rise / (high_rise - low_rise)
+        elif trial % 4 == 1:
+            cut = (low_value - high_value) / (high - low) + high_rise
+            cut /= high_rise - low_rise
+        elif trial % 4 == 2:
+            bend = _bend(curve, along) + 2.0 * ridge * np.dot(direction, direction)
+            if bend > 0.0:
+                cut = (share - rise / bend - low) / (high - low)
+        share = low + (high - low) * (cut if 0.0 < cut < 1.0 else 0.5)
+    rows(y, w + low * along, sigma, parameters, value, slope, curve)
+    return low, low_value
+
+
+@compiled()
+def _descend(  # type: ignore[no-untyped-def]
+    rows, parameters, X, y, sigma, ridge, radius, x, t, w, goal, enough, value, slope, curve
+):
+    """Minimise the envelope at w = t + shift over x, with t = X'x, by Newton steps.
+
+    Goes on until what is missing is at most `goal`, or steps that a line search cannot judge
+    bring nothing. Returns what is missing, and the number of steps.
+    """
+    rows(y, w, sigma, parameters, value, slope, curve)
+    here = _total(value) + ridge * np.dot(x, x)
+    new = np.empty(x.size)
+    missing, mu = np.inf, 0.0
+    small = False  # the last step was smaller than what the line search sees
+    last_x, last_t, last_w = x, t, w
+    for steps in range(_INNER):
+        gradient = np.dot(X, slope)
+        before, missing = missing, _excess(x, gradient, ridge, radius)
+        if small and not missing <= 0.5 * before:
+            if missing > before:
+                x[:], t[:], w[:] = last_x, last_t, last_w
+                rows(y, w, sigma, parameters, value, slope, curve)
+                missing = before
+            return missing, steps
+        if missing <= goal or here - missing >= enough:
+            return missing, steps
+        mu = step(_curved(X, curve), gradient, ridge, radius, x, mu, new)
+        direction = new - x
+        along = np.dot(direction, X)
+        decrease = -(np.dot(gradient, direction) + 2.0 * ridge * np.dot(x, direction))
+        small = decrease <= _BLIND * (here + _size(slope, w))
+        if small:
+            last_x, last_t, last_w = x.copy(), t.copy(), w.copy()
+            rows(y, w + along, sigma, parameters, value, slope, curve)
+            share, here = 1.0, _total(value) + ridge * np.dot(new, new)
+        else:
+            share, here = _search(
+                rows, parameters, y, sigma, ridge, x, w, direction, along, here, decrease,
+                value, slope, curve,
+            )  # fmt: skip
         x += share * direction
         t += share * along
-        shifted += share * along
-        here = moved
-    return missing, steps
+        w += share * along
+    return _excess(x, np.dot(X, slope), ridge, radius), _INNER
+
+
+@compiled()
+def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough, empty):  # type: ignore[no-untyped-def]
+    """Do what `fit_rows` does, in the basis of the columns as they are."""
+    k, n = X.shape
+    value, slope, curve = np.empty(n), np.empty(n), np.empty(n)
+    t = np.dot(beta, X)
+    rows(y, t, np.inf, parameters, value, slope, curve)
+    primal = _total(value) + ridge * np.dot(beta, beta)
+    if primal > empty:
+        beta[:] = 0.0
+        t[:] = 0.0
+        primal = empty
+    dual = -np.inf
+    x = beta.copy()
+    w = t.copy()
+    sigma = sharpest = bluntest = np.inf
+    if not smooth:
+        # An envelope as wide as a part of the predictions that the ball allows, or of the loss.
+        reach = 0.0
+        for j in range(k):
+            reach = max(reach, np.dot(X[j], X[j]))
+        one = _FIRST / max(radius * np.sqrt(reach / n), 1e-100)
+        other = _FIRST * np.dot(slope, slope) / max(empty, 1e-100)
+        sigma = max(one, other)
+        sharpest = _SHARPEST * sigma
+        bluntest = min(one, other)  # rounding grows with the width
+    steps = 0
+    returns = 0
+    shift = a.copy()
+    for _ in range(_OUTER):
+        goal = 0.9 * wanted
+        if not smooth:
+            w = t + shift / sigma
+            goal = max(0.2 * min(primal - dual, 1e-2 * primal), 0.3 * wanted)
+        missing, more = _descend(
+            rows, parameters, X, y, sigma, ridge, radius, x, t, w, goal,
+            enough if smooth else np.inf, value, slope, curve,
+        )  # fmt: skip
+        steps += more
+        bound = _proven(value, slope, w, sigma)
+        matched = np.dot(slope, t)
+        lower = bound - penalty_conjugate(np.dot(X, slope), ridge, radius)
+        better = lower - dual
+        if lower > dual:
+            dual = lower
+            a[:] = slope
+        shift[:] = slope
+        rows(y, t, np.inf, parameters, value, slope, curve)
+        losses = _total(value)
+        loose = losses - bound - matched  # what the envelope adds to the gap
+        reached = losses + ridge * np.dot(x, x)
+        better = max(better, primal - reached)
+        if reached < primal:
+            primal = reached
+            beta[:] = x
+        if primal - dual <= wanted or dual >= enough or sigma > sharpest:
+            break
+        good = better > 0.5 * (primal - dual)
+        if smooth and (more < _INNER or not good):
+            break
+        if missing <= max(goal, 0.5 * loose):
+            if not good or more <= _EASY:  # else the new dual point alone leads on, and is cheaper
+                sigma *= _FACTOR if good else _FACTOR**2
+        elif not good:  # too sharp for the arithmetic: go back, the dual point stays good
+            returns += 1
+            sigma = max(sigma / _FACTOR**2, bluntest)
+            if returns == _RETURNS:
+                break
+    return primal, dual, steps
 
 
 @compiled()
@@ -150,74 +296,45 @@ def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, eno
     of no use), or nothing improves. Returns primal, dual, and the number of Newton steps.
     """
     k, n = X.shape
-    value, slope, curve = np.empty(n), np.empty(n), np.empty(n)
+    if n == 0:
+        beta[:] = 0.0
+        return 0.0, 0.0, 0
     norm = np.sqrt(np.dot(beta, beta))
     if norm > radius:
         beta *= radius / norm
-    t = np.zeros(n)
-    rows(y, t, np.inf, parameters, value, slope, curve)
-    empty = value.sum()  # the value without columns, which no score exceeds
-    primal = empty
-    if norm > 0.0:
-        t[:] = np.dot(beta, X)
-        rows(y, t, np.inf, parameters, value, slope, curve)
-        primal = value.sum() + ridge * np.dot(beta, beta)
-        if not primal < empty:
-            beta[:] = 0.0
-            t[:] = 0.0
-            primal = empty
-    x = beta.copy()
+    value, slope, curve = np.empty(n), np.empty(n), np.empty(n)
+    rows(y, np.zeros(n), np.inf, parameters, value, slope, curve)
+    empty = _total(value)
     wanted = max(wanted, _ROUNDING * empty)
-    dual = -np.inf
-    multiplier = a.copy()
-    sigma = np.inf
-    if not smooth:
-        reach = 0.0  # the root mean square of predictions as large as the ball allows
-        for j in range(k):
-            reach = max(reach, np.dot(X[j], X[j]))
-        sigma = _FIRST / max(radius * np.sqrt(reach / n), 1e-100)
-        sigma = max(sigma, _FIRST * np.dot(slope, slope) / max(empty, 1e-100))
-    steps = 0
-    returns = 0
-    shifted = t.copy()
-    loose = np.inf  # what the envelope adds to the gap
-    for _ in range(_OUTER):
-        if not smooth:
-            shifted = t + multiplier / sigma
-        goal = max(0.2 * min(primal - dual, 1e-2 * primal), 0.3 * wanted) if not smooth else 0.9 * wanted
-        missing, more = _descend(rows, parameters, X, y, sigma, ridge, radius, x, t, shifted, value, slope, curve, enough, goal, _NOISE * empty)
-        steps += more
-        # The dual point: l*(a) = a u - l(u) at the envelope's own minimiser u.
-        bound = 0.0
-        for i in range(n):
-            bound += value[i] - slope[i] * shifted[i]
-            if not smooth:
-                bound += slope[i] * slope[i] / (2.0 * sigma)
-        matched = np.dot(slope, t)
-        multiplier[:] = slope
-        lower = bound - penalty_conjugate(np.dot(X, slope), ridge, radius)
-        better = lower - dual
-        if lower > dual:
-            dual = lower
-            a[:] = slope
-        rows(y, t, np.inf, parameters, value, slope, curve)
-        losses = value.sum()
-        loose = losses - bound - matched
-        reached = losses + ridge * np.dot(x, x)
-        better = max(better, primal - reached)
-        if reached < primal:
-            primal = reached
-            beta[:] = x
-        if primal - dual <= wanted or dual >= enough:
-            break
-        better = better > 0.5 * (primal - dual)
-        if smooth and (more < _INNER or not better):
-            break
-        if missing <= max(goal, 0.5 * loose):
-            sigma *= _FACTOR if better else _FACTOR**2
-        elif not better:  # too sharp for the arithmetic: go back
-            returns += 1
-            sigma /= _FACTOR**2
-            if returns == _RETURNS:
-                break
-    return primal, dual, steps
+    primal, dual, steps = _fit(
+        rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough, empty
+    )
+    if primal - dual <= max(wanted, _COARSE * empty) or dual >= enough or k < 2:
+        return primal, dual, steps
+    # Columns that are nearly dependent are told apart in a basis where they are orthogonal.
+    _, Q = np.linalg.eigh(np.dot(X, X.T))
+    turned = np.dot(np.ascontiguousarray(Q.T), X)
+    size = np.zeros(k)
+    for j in range(k):
+        size[j] = np.sqrt(np.dot(turned[j], turned[j]))
+    kept = size >= _DEPENDENT * size.max()
+    turned = turned[kept]
+    x, point = np.dot(beta, Q)[kept], a.copy()
+    _, lower, more = _fit(
+        rows, parameters, smooth, turned, y, ridge, radius, x, point, wanted, enough, empty
+    )
+    x = np.dot(np.ascontiguousarray(Q[:, kept]), x)
+    norm = np.sqrt(np.dot(x, x))
+    if norm > radius:
+        x *= radius / norm
+    rows(y, np.dot(x, X), np.inf, parameters, value, slope, curve)
+    reached = _total(value) + ridge * np.dot(x, x)
+    if reached < primal:
+        primal = reached
+        beta[:] = x
+    lower += penalty_conjugate(np.dot(turned, point), ridge, radius)
+    lower -= penalty_conjugate(np.dot(X, point), ridge, radius)
+    if lower > dual:
+        dual = lower
+        a[:] = point
+    return primal, dual, steps + more

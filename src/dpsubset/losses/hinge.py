@@ -22,6 +22,7 @@ class Hinge(Loss):
 
     name = "hinge"
     classification = True
+    symmetric = True
 
     def value(self, y: Floats, t: Floats) -> Floats:
         return np.maximum(1.0 - y * t, 0.0)

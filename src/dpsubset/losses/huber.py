@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ class Huber(Loss):
     smooth = True
 
     def __init__(self, c: float = 0.1) -> None:
-        good = isinstance(c, (int, float)) and not isinstance(c, bool) and 1e-6 <= c <= 1e6
+        good = isinstance(c, Real) and not isinstance(c, bool) and 1e-6 <= c <= 1e6
         if not good:
             raise InputError(f"c must be a number between 1e-6 and 1e6, not {c!r}")
         self.c = float(c)
@@ -50,13 +51,14 @@ class Huber(Loss):
         y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
     ) -> None:
         c = parameters[0]
+        flat = 1.0 / (1.0 + 2.0 / sigma)  # by how much the envelope is flatter than the square
         for i in range(y.size):
             d = w[i] - y[i]
-            if abs(d) <= c:
-                value[i] = d * d
-                slope[i] = 2.0 * d
-                curve[i] = 2.0
+            if abs(d) * flat <= c:
+                value[i] = flat * d * d
+                slope[i] = 2.0 * flat * d
+                curve[i] = 2.0 * flat
             else:
-                value[i] = c * (2.0 * abs(d) - c)
+                value[i] = c * (2.0 * abs(d) - c - 2.0 * c / sigma)
                 slope[i] = 2.0 * c if d > 0.0 else -2.0 * c
                 curve[i] = 0.0

@@ -23,6 +23,7 @@ class Logistic(Loss):
 
     name = "logistic"
     classification = True
+    symmetric = True
     smooth = True
 
     def value(self, y: Floats, t: Floats) -> Floats:
@@ -42,10 +43,25 @@ class Logistic(Loss):
     def rows(
         y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
     ) -> None:
+        width = 1.0 / sigma
         for i in range(y.size):
-            m = y[i] * w[i]
-            e = np.exp(-abs(m))
-            q = (e if m > 0.0 else 1.0) / (1.0 + e)
-            value[i] = np.log1p(e) + max(-m, 0.0)
+            margin = y[i] * w[i]
+            low, high = margin, margin + width  # where the envelope's own minimiser lies
+            m = low
+            for trial in range(100):
+                e = np.exp(-abs(m))
+                q = (e if m > 0.0 else 1.0) / (1.0 + e)  # minus the slope at margin m
+                bend = e / ((1.0 + e) * (1.0 + e))
+                off = m - margin - width * q
+                if off > 0.0:
+                    high = m
+                else:
+                    low = m
+                if abs(off) <= 1e-14 * (abs(m) + width) or not high - low > 1e-15 * abs(m):
+                    break
+                m -= off / (1.0 + width * bend)
+                if trial % 4 == 3 or not low < m < high:
+                    m = 0.5 * (low + high)
+            value[i] = np.log1p(e) + max(-m, 0.0) + 0.5 * width * q * q
             slope[i] = -q * y[i]
-            curve[i] = e / ((1.0 + e) * (1.0 + e))
+            curve[i] = bend / (1.0 + width * bend)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,10 @@ class _Pinball(Loss):
         for i in range(y.size):
             d = w[i] - y[i]
             curve[i] = 0.0
-            if d * sigma >= down:
+            if d >= down / sigma and d > 0.0:
                 value[i] = down * d - 0.5 * down * down / sigma
                 slope[i] = down
-            elif d * sigma <= -up:
+            elif d <= -up / sigma and d < 0.0:
                 value[i] = -up * d - 0.5 * up * up / sigma
                 slope[i] = -up
             elif d == 0.0:
@@ -64,13 +65,13 @@ class Quantile(_Pinball):
     name = "quantile"
 
     def __init__(self, tau: float = 0.5) -> None:
-        if isinstance(tau, bool) or not isinstance(tau, (int, float)) or not 0 < tau < 1:
+        if isinstance(tau, bool) or not isinstance(tau, Real) or not 0 < tau < 1:
             raise InputError(f"tau must be a number between 0 and 1, not {tau!r}")
-        self.tau = float(tau)
+        self.tau: float = float(tau)
         self.parameters = self.tau, 1.0 - self.tau
 
     def __repr__(self) -> str:
-        return f"Quantile({self.tau:g})"
+        return f"Quantile({self.tau!r})"
 
 
 class Absolute(_Pinball):

@@ -9,7 +9,7 @@ import numpy as np
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.losses.ball import solve
-from dpsubset.losses.base import Fit, Loss
+from dpsubset.losses.base import Loss
 
 __all__ = ["Squared", "fit_moments", "support_scores"]
 
@@ -34,7 +34,7 @@ def support_scores(G, b, yy, supports, ridge, radius):  # type: ignore[no-untype
 def fit_moments(
     G: Floats, b: Floats, yy: float, ridge: float, radius: float
 ) -> tuple[Floats, float, float]:
-    """Return coefficients, primal and dual value from the moments X'X, X'y, y'y of a few columns."""
+    """Return coefficients, primal and dual value from X'X, X'y and y'y of a few columns."""
     beta = np.empty(b.size)
     primal, dual, _ = solve(np.ascontiguousarray(G), b, ridge, radius, beta)
     return beta, yy - primal, yy - dual
@@ -67,8 +67,9 @@ class Squared(Loss):
     def rows(
         y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
     ) -> None:
+        flat = 1.0 / (1.0 + 2.0 / sigma)  # by how much the envelope is flatter than the loss
         for i in range(y.size):
             d = w[i] - y[i]
-            value[i] = d * d
-            slope[i] = 2.0 * d
-            curve[i] = 2.0
+            value[i] = flat * d * d
+            slope[i] = 2.0 * flat * d
+            curve[i] = 2.0 * flat

@@ -83,7 +83,11 @@ class Mechanism(ABC):
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; it depends on public parameters only."""
         return Guarantee(
-            self.name, self.epsilon, self.neighbours, problem.sensitivity(self.sensitivity)
+            self.name,
+            self.epsilon,
+            self.neighbours,
+            problem.sensitivity(self.sensitivity),
+            problem.loss.precision,
         )
 
     def release(self, problem: Problem) -> Release:

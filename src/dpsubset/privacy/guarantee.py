@@ -30,6 +30,7 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
     epsilon: float
     neighbours: str
     sensitivity: float
+    precision: float = 1e-12  # of a score, in units of n times the sensitivity
     delta: float = 0.0
     condition: str | None = None
     randomness: str = "operating system"
@@ -47,7 +48,8 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         return (
             f"The {self.mechanism} is {what} for {NEIGHBOURS[self.neighbours]}{when} "
             f"(sensitivity {self.sensitivity:.6g}; {source}; meant in exact arithmetic, rounding "
-            "of the scores adds a factor 1 + 4e-12 n to epsilon, n the number of rows)."
+            f"of the scores adds a factor 1 + {4 * self.precision:g} n to epsilon, n the number of "
+            "rows)."
         )
 
     def to_dict(self) -> dict[str, Any]:

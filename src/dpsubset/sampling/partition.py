@@ -149,6 +149,7 @@ class Partition:
             self.problem.gram.full()
         if (
             self._seed
+            and self.problem.quadratic
             and self._refined in _SEARCHES
             and self._settled_by_search(_SEARCHES[self._refined])
         ):
@@ -203,7 +204,7 @@ class Partition:
         scores = [
             self._maker.extended(region.inside, region.free)
             for region in patterns(problem, self._seed, 1)
-            if region.to_choose == 1
+            if region.to_choose == 1 and not region.partial
         ]
         near = np.sort(np.concatenate(scores))[:100] if scores else np.zeros(1)
         gap = self.kappa * float(near[-1] - problem.score(self._seed))

@@ -133,6 +133,8 @@ def _seed_with_swaps(maker: CutMaker, shortlist: Shortlist, seed: tuple[int, ...
     if math.isfinite(shortlist.worst):
         return
     for region in patterns(problem, seed, 1):
+        if region.partial:  # too many patterns to go through one by one
+            continue
         support = np.empty(problem.size, dtype=np.int64)
         inside = region.inside[: problem.size - 1]
         columns = region.free if region.free.size else np.array(region.inside[-1:], dtype=np.intp)

@@ -28,8 +28,9 @@ __all__ = ["Shortlist", "Tree"]
 _MOST = 1200  # candidates handed to the compiled search at once
 _SMALL = 300  # candidates up to which the reduced matrix's own eigenvalues are worth their time
 _ALLOWANCE = 1_000_000  # its nodes before the region is split instead
+_HINTS = 25_000_000  # numbers that the dual points of open regions may hold
 _BATCH = 64  # supports that are scored before the threshold is looked at again
-_SHARPNESS = 8.0  # of a cut that is to close a region, in units of the distance to the threshold
+_SHARPNESS = 24.0  # of a cut that is to close a region, in units of the distance to the threshold
 
 
 class Shortlist:
@@ -77,20 +78,20 @@ class Tree:
         self._list = shortlist
         self._curvature = curvature(maker.problem) if maker.problem.quadratic else 0.0
         self._budget = budget
-        self._queue: list[tuple[float, int, Region]] = []
+        self._queue: list[tuple[float, int, Region, Floats | None]] = []
         self._ticket = counter()
 
     def run(self, regions: list[Region]) -> bool:
         """Search the regions; True when nothing better can be left in them."""
         self._push(regions, -math.inf)
         while self._queue:
-            bound, _, region = self._queue[0]
+            bound, _, region, hint = self._queue[0]
             if self._closed(bound):
                 return True
             if self._budget.over:
                 return False
             heapq.heappop(self._queue)
-            self._expand(region)
+            self._expand(region, hint)
             best = float(self._list.scores[: self._list.filled].min(initial=math.inf))
             self._budget.report(len(self._queue), best, bound)
         return True
@@ -100,13 +101,13 @@ class Tree:
         # be searched (T19).
         return max(bound, 0.0) + self._problem.slack >= self._list.worst
 
-    def _expand(self, region: Region) -> None:
+    def _expand(self, region: Region, hint: Floats | None) -> None:
         self._budget.spend(1)
         if region.to_choose == 0 and not region.partial:
             support = np.array(region.inside, dtype=np.int64)
             self._list.offer(support, self._problem.score(region.inside))
             return
-        cut = self._maker.bound(region)
+        cut = self._maker.bound(region, hint)
         bound = cut.least
         if self._closed(bound):
             return
@@ -128,18 +129,21 @@ class Tree:
             if self._closed(bound):
                 return
         column = int(cut.region.free[int(np.argmax(cut.weights))])
-        self._push(cut.region.split(column), bound)
+        self._push(cut.region.split(column), bound, cut.point)
 
-    def _push(self, parts: list[Region], bound: float) -> None:
+    def _push(self, parts: list[Region], bound: float, hint: Floats | None = None) -> None:
+        if len(self._queue) * self._problem.n_rows > _HINTS:
+            hint = None
         for part in parts:
-            heapq.heappush(self._queue, (bound, next(self._ticket), part))
+            heapq.heappush(self._queue, (bound, next(self._ticket), part, hint))
 
     def _sharpened(self, cut: Cut) -> Cut:
         """Improve a cut where supports near the threshold count most (T12)."""
         distance = self._list.worst - cut.least
         if not math.isfinite(distance):
             return cut
-        return self._maker.optimised(cut, _SHARPNESS / max(distance, self._problem.slack), None)[0]
+        kappa = _SHARPNESS / max(distance, self._problem.slack)
+        return self._maker.optimised(cut, kappa, worst=self._list.worst)[0]
 
     def _singles(self, cut: Cut) -> None:
         """Score the supports of a region with one column to choose, likely ones first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpsubset.tables.classes import check_classes
 from dpsubset.tables.files import Table, read_table
 from dpsubset.tables.limits import TableBounds, bounds_template, read_bounds
 from dpsubset.tables.names import looks_headless, pick_features, read_names
@@ -10,6 +11,7 @@ __all__ = [
     "Table",
     "TableBounds",
     "bounds_template",
+    "check_classes",
     "looks_headless",
     "pick_features",
     "read_bounds",

@@ -17,13 +17,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpsubset.errors import InputError
-from dpsubset.estimators.inputs import MISSING, polars_matrix
+from dpsubset.estimators.inputs import MISSING, EntryError, polars_matrix
+from dpsubset.estimators.targets import OR_LABELS
+from dpsubset.tables.classes import as_numbers, is_missing, read_labels
 from dpsubset.tables.names import ADVICE, file_format, opened, pick_features, quietly, read_names
 
 __all__ = ["Table", "read_table"]
 
-_MISSING_WORDS = ["NA", "N/A", "na", "n/a", "NULL", "null", "None", "none", "-", "?", "."]
 _BLOCK_ENTRIES = 1 << 16
+_LEAVE_OUT = "or name the columns to use with --features"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +38,18 @@ class Table:
     target: str
 
 
-def read_table(path: Path, target: str, features: Sequence[str] | None = None) -> Table:
+def read_table(
+    path: Path,
+    target: str,
+    features: Sequence[str] | None = None,
+    *,
+    labels: bool = False,
+    classes: tuple[str, str] | None = None,
+) -> Table:
     """Read the target and the features (all other columns, if None) of a CSV or Parquet file.
+
+    With `labels` the target holds two classes, named by `classes` or read off the column, and
+    becomes -1 and +1.
 
     Raises
     ------
@@ -47,59 +59,78 @@ def read_table(path: Path, target: str, features: Sequence[str] | None = None) -
     names = read_names(path)
     chosen = pick_features(names, target, features)
     wanted = [*chosen, target]
-    read = _read_csv if file_format(path) == "csv" else _read_parquet
-    frame = read(path, names, wanted)
+    if file_format(path) == "csv":
+        frame = _read_csv(path, names, wanted, target, labels)
+    else:
+        frame = _read_parquet(path, wanted)
     matrix = polars_matrix(frame.select(chosen))
-    vector = polars_matrix(frame.select(target))[:, 0].astype(np.float64)
+    vector = read_labels(frame[target], classes, path) if labels else _numbers_of(frame, target)
     del frame
-    rows = max(1, _BLOCK_ENTRIES // len(chosen))
-    blocks = (matrix[i : i + rows] for i in range(0, len(matrix), rows))
-    if not (np.isfinite(vector).all() and all(np.isfinite(block).all() for block in blocks)):
+    if vector is None or not (np.isfinite(vector).all() and _is_finite(matrix)):
+        word = ". A word such as NA or none is missing, too, unless --classes names it"
         raise InputError(
             f"{path}: the table {MISSING}. Empty lines and lines with too few fields count as "
-            "missing values"
+            f"missing values{word if labels else ''}"
         )
     return Table(chosen, matrix, vector, target)
 
 
-def _read_parquet(path: Path, names: Sequence[str], wanted: Sequence[str]) -> pl.DataFrame:
+def _numbers_of(frame: pl.DataFrame, target: str) -> NDArray[np.float64]:
+    try:
+        return polars_matrix(frame.select(target))[:, 0].astype(np.float64)
+    except EntryError as error:
+        raise InputError(f"{error}, {OR_LABELS}") from None
+
+
+def _is_finite(matrix: NDArray[np.floating]) -> bool:
+    """Look block by block, to make no large copy."""
+    rows = max(1, _BLOCK_ENTRIES // matrix.shape[1])
+    return all(np.isfinite(matrix[i : i + rows]).all() for i in range(0, len(matrix), rows))
+
+
+def _read_parquet(path: Path, wanted: Sequence[str]) -> pl.DataFrame:
     frame = quietly(lambda: opened(path, pl.read_parquet, columns=list(wanted)))
     if frame is None:
         raise InputError(f"{path} is not a readable Parquet file: its contents are damaged")
     return frame
 
 
-def _read_csv(path: Path, names: Sequence[str], wanted: Sequence[str]) -> pl.DataFrame:
-    """Read the wanted columns as numbers; those that resist are read as text and looked at."""
-    numeric = set(wanted)
+def _read_csv(
+    path: Path, names: Sequence[str], wanted: Sequence[str], target: str, labels: bool
+) -> pl.DataFrame:
+    """Read the wanted columns as numbers; those that resist are read as text and looked at.
+
+    A target of labels stays text.
+    """
+    numeric = set(wanted) - ({target} if labels else set())
     schema: dict[str, Any] = {name: pl.Float64 if name in numeric else pl.String for name in names}
     frame = quietly(lambda: _parse(path, schema))
     if frame is None:
-        everything = dict.fromkeys(names, pl.String)
-        frame = quietly(lambda: _parse(path, everything, null_values=_MISSING_WORDS))
+        frame = quietly(lambda: _parse(path, dict.fromkeys(names, pl.String)))
         _check_lines(path, len(names))
         if frame is None:
             raise InputError(f"{path} cannot be read as CSV. {ADVICE}")
-        frame = frame.select(_numbers(frame[name], path) for name in wanted)
+        advice = dict.fromkeys(wanted, _LEAVE_OUT) | {target: OR_LABELS}
+        columns = (frame[name] for name in wanted)
+        frame = frame.with_columns(
+            [_numbers(c, path, advice[c.name]) for c in columns if c.name in numeric]
+        )
     elif names[-1] not in wanted and frame[names[-1]].null_count():
         # A line that is too short leaves the last column empty; that column is not looked at later.
         _check_lines(path, len(names))
     return frame.select(wanted)
 
 
-def _parse(path: Path, schema: dict[str, Any], **options: Any) -> pl.DataFrame:
-    return opened(path, pl.read_csv, has_header=False, skip_rows=1, schema=schema, **options)
+def _parse(path: Path, schema: dict[str, Any]) -> pl.DataFrame:
+    return opened(path, pl.read_csv, has_header=False, skip_rows=1, schema=schema)
 
 
-def _numbers(column: pl.Series, path: Path) -> pl.Series:
+def _numbers(column: pl.Series, path: Path, advice: str) -> pl.Series:
     """Turn a column of text into numbers, reading true and false as 1 and 0."""
-    text = column.str.strip_chars().str.to_lowercase()
-    switched = text.replace({"true": "1", "false": "0", "": None})
-    numbers = switched.cast(pl.Float64, strict=False)
-    if numbers.null_count() > switched.null_count():
+    numbers = as_numbers(column)
+    if (numbers.is_null() & ~is_missing(column)).any():
         raise InputError(
-            f"{path}: column {column.name!r} holds text. Encode it as numbers, or name the columns "
-            "to use with --features"
+            f"{path}: column {column.name!r} holds text. Encode it as numbers, {advice}"
         )
     return numbers
 

@@ -31,6 +31,8 @@ _HEADER = """\
 # of an instrument, a questionnaire's form. Do not look limits up in the table itself: limits taken
 # from the data break the privacy guarantee. Values outside the limits are clipped to them.
 #
+# A target of two classes (--loss hinge and logistic) needs no limits: its line stays empty or goes.
+#
 # One pair for all columns that have no line of their own, the target included:
 # [default]
 # bounds = [-1, 1]
@@ -41,10 +43,10 @@ _HEADER = """\
 
 @dataclass(frozen=True)
 class TableBounds:
-    """Limits of the features, by name, and of the target; and the digest of their file."""
+    """Limits of the features, by name, and of a target that needs some; the digest of the file."""
 
     columns: dict[str, Pair]
-    target: Pair
+    target: Pair | None
     sha256: str
 
 
@@ -61,9 +63,11 @@ def bounds_template(names: Iterable[str], target: str | None = None) -> str:
 
 
 def read_bounds(
-    path: Path, names: Sequence[str], target: str, *, known: Iterable[str] | None = None
+    path: Path, names: Sequence[str], target: str | None, *, known: Iterable[str] | None = None
 ) -> TableBounds:
     """Read the limits of the features `names` and of the target.
+
+    Lines of columns that are not asked for are not looked at.
 
     Parameters
     ----------
@@ -71,11 +75,12 @@ def read_bounds(
         A TOML file in the layout of `bounds_template`.
     names : sequence of str
         The features.
-    target : str
-        The target.
+    target : str or None
+        The target; None if it holds labels, which have no limits.
     known : iterable of str, optional
         All columns of the table: a name outside them is a mistake. Features and target, if None.
     """
+    wanted = [*names] if target is None else [*names, target]
     raw = _read(path)
     content = _parse(raw, path)
     columns = _section(content, "columns", path)
@@ -86,7 +91,7 @@ def read_bounds(
             f"{path}: only [columns] with lines name = [lower, upper], and [default] with "
             "bounds = [lower, upper], are allowed"
         )
-    allowed = {*names, target} if known is None else set(known)
+    allowed = set(wanted) if known is None else set(known)
     unknown = [name for name in columns if name not in allowed]
     if unknown:
         raise InputError(
@@ -96,10 +101,10 @@ def read_bounds(
     fallback = _pair(default["bounds"], f"{path}: [default] bounds") if default else None
     found = {
         name: _pair(columns[name], f"{path}: the bounds of column {name!r}")
-        for name in [*names, target]
+        for name in wanted
         if name in columns
     }
-    missing = [name for name in [*names, target] if name not in found]
+    missing = [name for name in wanted if name not in found]
     if missing and fallback is None:
         raise InputError(
             f"{path} has no bounds for column {missing[0]!r} ({len(missing)} missing in all). Add "
@@ -109,7 +114,8 @@ def read_bounds(
     if fallback is not None:
         found.update(dict.fromkeys(missing, fallback))
     digest = hashlib.sha256(raw).hexdigest()
-    return TableBounds({name: found[name] for name in names}, found[target], digest)
+    limits = None if target is None else found[target]
+    return TableBounds({name: found[name] for name in names}, limits, digest)
 
 
 def _read(path: Path) -> bytes:

@@ -1,0 +1,112 @@
+"""The target: numbers within public limits, or labels of two classes; by the loss.
+
+No message here holds a value of the target or its number of rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
+from dpsubset.errors import InputError
+from dpsubset.estimators.bounds import target_limits
+from dpsubset.estimators.inputs import MISSING, EntryError, as_array, from_objects
+from dpsubset.labels import as_labels, named_classes
+from dpsubset.losses import Loss
+
+__all__ = ["OR_LABELS", "Target", "plan_target"]
+
+OR_LABELS = "or choose a classification loss, hinge or logistic, if these are labels of two classes"
+
+
+@dataclass(frozen=True)
+class Target:
+    """How a target is read: numbers within `limits`, or labels of two classes if those are None.
+
+    `classes` are the two, as public knowledge, or None if they are read off the labels.
+    """
+
+    limits: tuple[float, float] | None
+    classes: tuple[Any, Any] | None = None
+
+    def read(self, y: Any, n_rows: int) -> Floats:
+        """Return one number for each row: finite, or -1 and +1 for labels."""
+        if y is None:
+            raise InputError(
+                "the selection requires y to be passed, but the target y is None: give one number "
+                "or label for each row"
+            )
+        if sp.issparse(y):
+            raise InputError("the target is sparse: give a dense array")
+        if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
+            _warn_of_a_column()
+        vector = as_labels(y, self.classes) if self.limits is None else _numbers(y)
+        if vector.size != n_rows:
+            raise InputError("the table and the target have inconsistent numbers of samples (rows)")
+        return vector
+
+
+def plan_target(loss: Loss, bounds_y: Any, classes: Any) -> Target:
+    """Check what was said about the target: bounds for a regression loss, classes for labels.
+
+    >>> from dpsubset.losses import as_loss
+    >>> plan_target(as_loss("hinge"), None, ("no", "yes"))
+    Target(limits=None, classes=('no', 'yes'))
+    """
+    if not loss.classification:
+        if classes is not None:
+            raise InputError(
+                f"classes are for the classification losses, hinge and logistic; the {loss.name} "
+                "loss takes numbers. Leave classes out"
+            )
+        return Target(target_limits(bounds_y))
+    if bounds_y is not None:
+        raise InputError(
+            f"bounds_y are for regression losses; the {loss.name} loss takes labels of two "
+            "classes, which have no bounds. Leave bounds_y out"
+        )
+    if classes is not None:
+        return Target(None, named_classes(classes))
+    if not loss.symmetric:
+        # One new label that sorts before the others would exchange the classes of all rows.
+        raise InputError(
+            f"the {loss.name} loss may treat its two classes differently, so which is which must "
+            "be public: give classes=(first, second)"
+        )
+    return Target(None)
+
+
+def _numbers(y: Any) -> Floats:
+    array = _or_labels(lambda: as_array(y, "the target"))
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.ravel()
+    if array.ndim != 1:
+        raise InputError("the target y should be a 1d array with one number for each row")
+    if array.dtype.kind == "O":
+        array = _or_labels(lambda: from_objects(array, "the target"))
+    vector: Floats = array.astype(np.float64, copy=False)
+    if not np.isfinite(vector).all():
+        raise InputError(f"the target {MISSING}")
+    return vector
+
+
+def _or_labels(read: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    """Read numbers; where there is text, say that some losses take labels."""
+    try:
+        return read()
+    except EntryError as error:
+        raise EntryError(f"{error}, {OR_LABELS}") from None
+
+
+def _warn_of_a_column() -> None:
+    from sklearn.exceptions import DataConversionWarning
+
+    message = "A column-vector y was passed when a 1d array was expected: give y.ravel()"
+    warnings.warn(message, DataConversionWarning, stacklevel=4)

@@ -1,0 +1,130 @@
+"""How many rows a choice of loss, clipping and ridge needs: what the selector's defaults rest on.
+
+`python -m dpsubset.experiments.defaults` measures the table in docs/defaults.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from dpsubset.errors import UnprovenError
+from dpsubset.estimators.release import Choice, make_problem
+from dpsubset.experiments.generate import GeneratedTable, paper_table
+from dpsubset.limits import Limits
+from dpsubset.mechanisms import PermuteAndFlip
+
+__all__ = ["Setting", "main", "recovery", "rows_needed"]
+
+ROWS = tuple(round(250 * 2 ** (k / 2)) for k in range(15))  # 250 to 32,000
+WANTED = 0.9
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Parameters of the selector, and of the tables that it meets."""
+
+    loss: str
+    clip: float
+    ridge: float
+    radius: float = 1.0
+    shape: str = "normal"
+    columns: int = 100
+    epsilon: float = 1.0
+
+
+Limits2 = tuple[float, float]
+# Public limits of columns and target. Columns have standard deviation 1, the target about 1.1.
+SHAPES: dict[str, tuple[Limits2, Limits2]] = {
+    "normal": ((-4.0, 4.0), (-4.0, 4.0)),
+    "uniform": ((-1.74, 1.74), (-4.0, 4.0)),
+    "skewed": ((0.0, 8.0), (-2.0, 10.0)),  # exponential: most entries near the lower limit
+}
+
+
+def shaped_table(shape: str, n: int, p: int, seed: int) -> GeneratedTable:
+    """Draw the paper's table, or one of the same truth with independent columns of other shapes.
+
+    >>> shaped_table("skewed", 100, 10, 0).X.min() >= 0
+    True
+    """
+    table = paper_table(n, p, seed=seed)
+    if shape == "normal":
+        return table
+    rng = np.random.default_rng(seed)
+    X = rng.exponential(size=(n, p)) if shape == "skewed" else rng.uniform(-1.73, 1.73, (n, p))
+    signal = X[:, list(table.support)].sum(axis=1) / np.sqrt(len(table.support))
+    return GeneratedTable(X, signal + np.sqrt(0.2) * rng.standard_normal(n), table.support)
+
+
+def recovery(setting: Setting, n: int, tables: int, draws: int, seconds: float = 60.0) -> float:
+    """Return the share of releases that are the true support; one that takes too long is not."""
+    found = 0
+    for seed in range(tables):
+        table = shaped_table(setting.shape, n, setting.columns, seed)
+        (lower, upper), target = SHAPES[setting.shape]
+        limits = np.full(setting.columns, lower), np.full(setting.columns, upper)
+        choice = Choice(
+            size=len(table.support),
+            loss=setting.loss,
+            clip=setting.clip,
+            radius=setting.radius,
+            ridge=setting.ridge,
+        )
+        problem = make_problem(table.X, table.y, limits, target, choice, neighbours="replace-one")
+        mechanism = PermuteAndFlip(setting.epsilon, limits=Limits(seconds=seconds))
+        try:
+            drawn = mechanism.draw(problem, draws, random_state=seed)
+        except UnprovenError:
+            continue
+        truth = [*table.support, setting.columns]  # the constant comes last
+        found += int((drawn == truth).all(axis=1).sum())
+    return found / (tables * draws)
+
+
+def rows_needed(setting: Setting, tables: int = 5, draws: int = 40) -> int | None:
+    """Return the least number of rows on the grid that recovers the truth often enough."""
+    low, high = -1, len(ROWS)  # too few, enough
+    place = 6
+    while high - low > 1:
+        if recovery(setting, ROWS[place], tables, draws) >= WANTED:
+            high = place
+        else:
+            low = place
+        place = (low + high) // 2
+    return None if high == len(ROWS) else ROWS[high]
+
+
+def grid() -> Iterator[Setting]:
+    """Return the settings of the table."""
+    losses = ("squared", "absolute", "huber:0.1", "huber:0.3")
+    for shape, loss, clip, ridge in itertools.product(
+        SHAPES, losses, (1.0, 0.5, 0.25), (1.0, 10.0, 100.0)
+    ):
+        yield Setting(loss, clip, ridge, shape=shape)
+    for shape, loss, radius in itertools.product(SHAPES, losses[:2], (0.5, 0.7, 1.5)):
+        yield Setting(loss, 1.0, 1.0, radius=radius, shape=shape)
+    for loss, clip in itertools.product(losses[:2], (1.0, 0.5)):
+        yield Setting(loss, clip, 1.0, columns=1000)
+
+
+def main(output: Path) -> None:
+    """Measure every setting of the grid and write one line of JSON for each."""
+    console = Console(stderr=True)
+    with output.open("w") as file:
+        for setting in grid():
+            line = {**asdict(setting), "rows": rows_needed(setting)}
+            console.print(line, highlight=False)
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "benchmarks/defaults.jsonl"))
