@@ -112,8 +112,9 @@ def test_the_settings_are_enough_to_audit_and_repeat_a_release(folder: Path) -> 
         "dpsubset": __version__,
         "size": 2,
         "epsilon": 300.0,
-        "loss": "squared",
-        "ridge": 1.0,
+        "loss": "absolute",
+        "ridge": 10.0,
+        "clip": 1.0,
         "radius": 1.0,
         "intercept": True,
         "sensitivity_rule": "tight",
@@ -227,10 +228,10 @@ def test_features_always_include_and_intercept(folder: Path) -> None:
     result = select(folder, "--always-include", "x5", "--always-include", "x0", "--json")
     document = json.loads(result.stdout)
     assert document["columns"] == ["x0", "x5"]
-    # One more column in the sensitivity: (1 + sqrt(3))^2, not (1 + sqrt(2))^2.
-    assert document["guarantee"]["sensitivity"] == pytest.approx((1 + 3**0.5) ** 2)
+    # One more column in the sensitivity: 1 + sqrt(3), not 1 + sqrt(2).
+    assert document["guarantee"]["sensitivity"] == pytest.approx(1 + 3**0.5)
     plain = json.loads(select(folder, "--no-intercept", "--json").stdout)
-    assert plain["guarantee"]["sensitivity"] == pytest.approx((1 + 2**0.5) ** 2)
+    assert plain["guarantee"]["sensitivity"] == pytest.approx(1 + 2**0.5)
 
 
 def test_parameters_reach_the_mechanism(folder: Path) -> None:
@@ -239,7 +240,9 @@ def test_parameters_reach_the_mechanism(folder: Path) -> None:
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout)["guarantee"]
 
-    assert guarantee("--sensitivity", "paper") != guarantee()
+    squared = ["--loss", "squared"]
+    assert guarantee("--sensitivity", "paper", *squared) != guarantee(*squared)
+    assert guarantee(*squared) != guarantee()
     assert guarantee("--radius", 2) != guarantee()
     finite = guarantee("--mechanism", "top-r", "--count", 3, "--trials", 2)
     assert finite["epsilon"] > 300.0

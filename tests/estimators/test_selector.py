@@ -109,6 +109,7 @@ def test_the_same_draw_as_the_mechanism_on_the_mapped_table() -> None:
         np.clip((X - middle) / half, -1, 1),
         np.clip(y, 5.5, 6.5) * 2 - 12,
         size=3,
+        loss="absolute",
         x_bound=1.0,
         y_bound=1.0,
         radius=2.0,
@@ -129,6 +130,18 @@ def test_the_same_draw_as_the_mechanism_on_the_mapped_table() -> None:
         ).fit(X, y)
         expected = PermuteAndFlip(40.0).draw(problem, 1, seed)[0]
         np.testing.assert_array_equal(fitted.get_support(indices=True), expected)
+
+
+def test_clipping_narrows_the_bounds_around_their_middle() -> None:
+    X, y = table()
+    narrow = {"bounds_X": (-5, 5), "bounds_y": (-10, 10), "epsilon": 3.0}
+    for seed in range(10):
+        clipped = selector(clip=0.5, epsilon=3.0, random_state=seed).fit(X, y)
+        expected = selector(**narrow, random_state=seed).fit(X, y)
+        assert clipped.release_ == expected.release_
+    for wrong in (0, -0.5, 1.5, "1", True, np.nan):
+        with pytest.raises(InputError, match="clip must be"):
+            selector(clip=wrong).fit(X, y)
 
 
 def test_no_seed_is_a_real_release_and_a_seed_is_said() -> None:
@@ -183,10 +196,11 @@ def test_an_intercept_is_included_and_not_released() -> None:
         as_design(X, bound=1.0, lower=-10, upper=10).with_ones(),
         y / 20,
         size=3,
+        loss="absolute",
         x_bound=1.0,
         y_bound=1.0,
         radius=2.0,
-        ridge=1.0,
+        ridge=10.0,
         include=[5],
     )
     expected = PermuteAndFlip(200.0).draw(problem, 1, 0)[0]

@@ -89,7 +89,7 @@ def select(
             "in quantile:0.9 and huber:0.1. For a target of two classes (text, truth values or "
             "numbers): hinge, logistic; limits of the target are not needed then, nor looked at."
         ),
-    ] = "squared",
+    ] = "absolute",
     classes: Annotated[
         str | None,
         typer.Option(
@@ -98,7 +98,11 @@ def select(
             "on the data and is outside the guarantee."
         ),
     ] = None,
-    ridge: Annotated[float, typer.Option(help="Weight of the squared coefficients.")] = 1.0,
+    ridge: Annotated[float, typer.Option(help="Weight of the squared coefficients.")] = 10.0,
+    clip: Annotated[
+        float,
+        typer.Option(help="Clip to this share of the limits, around their middle (0 to 1)."),
+    ] = 1.0,
     radius: Annotated[float, typer.Option(help="Largest norm of the coefficients.")] = 1.0,
     features: Annotated[
         str | None,
@@ -176,6 +180,7 @@ def select(
             loss=loss,
             classes=classes,
             ridge=ridge,
+            clip=clip,
             radius=radius,
             features=features,
             always_include=tuple(always_include or ()),

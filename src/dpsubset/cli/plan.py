@@ -44,6 +44,7 @@ class Request:
     loss: str
     classes: str | None
     ridge: float
+    clip: float
     radius: float
     features: str | None
     always_include: tuple[str, ...]
@@ -100,6 +101,7 @@ def make_plan(request: Request, mechanisms: Iterable[Mechanism]) -> Plan:
     choice = Choice(
         size=request.size,
         loss=loss,
+        clip=request.clip,
         radius=request.radius,
         ridge=request.ridge,
         include=include,

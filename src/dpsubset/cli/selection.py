@@ -104,6 +104,7 @@ def _settings(request: Request, plan: Plan) -> dict[str, Any]:
         "epsilon": request.epsilon,
         "loss": _with_parameter(request.loss),
         "ridge": request.ridge,
+        "clip": request.clip,
         "radius": request.radius,
         "intercept": request.intercept,
         "sensitivity_rule": request.sensitivity,

@@ -23,6 +23,7 @@ from dpsubset.problem import IMPRECISE, Problem
 __all__ = ["DualCuts"]
 
 _POINTS = 64  # dual points remembered
+_MEMORY = 256 << 20  # bytes that they may take
 _ROUNDS = 2
 _COLUMNS = 256  # columns that a descent looks at; a last product takes in the others
 _STEPS = 40
@@ -50,6 +51,8 @@ class DualCuts(CutMaker):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._points: OrderedDict[tuple[int, ...], _Point] = OrderedDict()
+        each = 8 * (problem.n_rows + problem.n_columns)
+        self._room = max(4, min(_POINTS, _MEMORY // each))
 
     def gains(self, inside: tuple[int, ...]) -> Floats:
         problem = self.problem
@@ -67,8 +70,12 @@ class DualCuts(CutMaker):
         return max(cut, other, key=lambda c: c.least)
 
     def cheap_all(self, regions: Sequence[Region]) -> list[Cut]:
-        self._prepare([region.inside for region in regions])
-        return [self.cheap(region) for region in regions]
+        cuts = []
+        for first in range(0, len(regions), self._room):
+            part = regions[first : first + self._room]
+            self._prepare([region.inside for region in part])
+            cuts += [self.cheap(region) for region in part]
+        return cuts
 
     def optimised(
         self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
@@ -184,14 +191,15 @@ class DualCuts(CutMaker):
     def _prepare(self, many: Sequence[tuple[int, ...]]) -> None:
         """Fit on several sets of columns; one product gives all X'a."""
         problem = self.problem
-        missing = [key for key in (tuple(sorted(i)) for i in many) if key not in self._points]
+        keys = dict.fromkeys(tuple(sorted(inside)) for inside in many)
+        missing = [key for key in keys if key not in self._points]
+        if not missing:
+            return
         fits = [self._fit(key) for key in missing]
-        for first in range(0, len(missing), _POINTS):
-            part = fits[first : first + _POINTS]
-            products = problem.design.correlate(np.column_stack([fit.point for fit in part])).T
-            for key, fit, v in zip(missing[first : first + _POINTS], part, products, strict=True):
-                self._points[key] = self._pointed(fit, np.ascontiguousarray(v))
-        while len(self._points) > _POINTS + len(many):
+        products = problem.design.correlate(np.column_stack([fit.point for fit in fits])).T
+        for key, fit, v in zip(missing, fits, products, strict=True):
+            self._points[key] = self._pointed(fit, np.ascontiguousarray(v))
+        while len(self._points) > self._room + len(keys):
             self._points.popitem(last=False)
 
     def _fit(self, inside: tuple[int, ...]) -> Fit:

@@ -50,10 +50,10 @@ class Choice:
     """What is asked of a table: how many columns, by which loss, which columns always."""
 
     size: int
-    loss: Any = "squared"
+    loss: Any = "absolute"
     clip: float = 1.0
     radius: float = 1.0
-    ridge: float = 1.0
+    ridge: float = 10.0
     include: tuple[int, ...] = ()
     intercept: bool = True
 

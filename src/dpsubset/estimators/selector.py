@@ -54,7 +54,7 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         A sparse table needs lower = -upper.
     bounds_y : pair (lower, upper)
         Public limits of the target of a regression loss; labels have none.
-    loss : str or Loss, default="squared"
+    loss : str or Loss, default="absolute"
         The loss whose best subset is wanted, on the scale [-1, 1]. For a target of numbers:
         "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge" or
         "logistic". A parameter follows a colon, as in "quantile:0.9" and "huber:0.1"; or give an
@@ -71,9 +71,13 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         epsilon (finite trials, a condition on the data), `fit` warns.
     neighbours : {"replace-one", "add-remove"}, default="replace-one"
         Which tables count as neighbours. Under "add-remove" the number of rows is private.
+    clip : float, default=1.0
+        Clip columns and target to this share of their bounds, around the middle, before they are
+        mapped onto [-1, 1]. Where most values lie near the middle, 0.5 halves the rows that a
+        selection needs; where they lie near one of the bounds it does harm.
     radius : float, default=1.0
         Largest Euclidean norm of the coefficients, on the scale [-1, 1].
-    ridge : float, default=1.0
+    ridge : float, default=10.0
         Weight of the coefficients' squared norm.
     always_include : sequence of names or indices, default=()
         Columns that are part of every selection.
@@ -135,12 +139,13 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         epsilon: float = _DEFAULT_EPSILON,
         bounds_X: Any = None,
         bounds_y: Any = None,
-        loss: Any = "squared",
+        loss: Any = "absolute",
         classes: Any = None,
         mechanism: Any = "permute-and-flip",
         neighbours: str = _DEFAULT_NEIGHBOURS,
+        clip: float = 1.0,
         radius: float = 1.0,
-        ridge: float = 1.0,
+        ridge: float = 10.0,
         always_include: Any = (),
         fit_intercept: bool = True,
         max_seconds: float | None = None,
@@ -154,6 +159,7 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.classes = classes
         self.mechanism = mechanism
         self.neighbours = neighbours
+        self.clip = clip
         self.radius = radius
         self.ridge = ridge
         self.always_include = always_include
@@ -190,6 +196,7 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         choice = Choice(
             size=int(self.n_features_to_select),
             loss=loss,
+            clip=self.clip,
             radius=self.radius,
             ridge=self.ridge,
             include=include,

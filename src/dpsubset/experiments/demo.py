@@ -26,8 +26,9 @@ def main(folder: Path = Path("demo"), *, n: int = 5000, p: int = 1000) -> int:
     truth = ", ".join(names[j] for j in table.support)
     print(f"{folder}/table.parquet: {n} rows, {p} columns and y; truly in the model: {truth}\n")
     command = ["select", "table.parquet", "--target", "y", "--size", "5", "--epsilon", "1"]
-    # The paper's model has no intercept.
-    options = ["--bounds", "bounds.toml", "--radius", "1.1", "--ridge", "1000", "--no-intercept"]
+    # The paper's loss, and its model has no intercept.
+    options = ["--bounds", "bounds.toml", "--radius", "1.1", "--ridge", "1000"]
+    options += ["--loss", "squared", "--no-intercept"]
     shown = ["--mechanism", "all", "--timings", "--output", "release.json"]
     print("$ dpsubset " + " ".join([*command, *options, *shown]) + "\n", flush=True)
     run = [sys.executable, "-m", "dpsubset", *command, *options, *shown]

@@ -142,6 +142,8 @@ class Partition:
         """
         self._budget.spend(1)
         held = 32 * len(self.pieces) * self.problem.n_columns
+        if not self.problem.quadratic:  # a cut has its dual point
+            held += 8 * len(self.pieces) * self.problem.n_rows
         if self._budget.over or held > _MEMORY:
             raise UnprovenError(REFUSED)
         self._refined += 1
