@@ -84,3 +84,5 @@ def test_guarantees_print_as_sentences() -> None:
     assert "SEEDED" in str(seeded)
     assert seeded.to_dict()["sentence"] == str(seeded)
     assert seeded.to_dict()["epsilon"] == 0.5
+    rounded = Guarantee("m", 0.5, "add-remove", 4.0, precision=2.5e-11)
+    assert "adds a factor 1 + 1e-10 n to epsilon" in str(rounded)
