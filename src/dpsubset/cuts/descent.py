@@ -74,7 +74,7 @@ def descend(rows, parameters, table, inside, y, rule, t, a, most, enough, target
             moved = _smooth_part(v_new, inside, penalty, ridge, radius, kappa, t, share)
             d = slope - ahead
             allowed = smooth + np.dot(gradient, d) + np.dot(d, d) / (2.0 * step)
-            if moved <= allowed + 1e-9 * abs(smooth) or step < 1e-30:
+            if moved <= allowed + 1e-9 * abs(smooth) or not step > 1e-30:
                 break
             step *= 0.5
         mass = moved

@@ -93,7 +93,7 @@ class DualCuts(CutMaker):
         a = cut.point.copy()
         goal = -kappa * worst
         for _ in range(_ROUNDS):
-            chosen = np.argsort(-likely, kind="stable")[:_COLUMNS]
+            chosen = np.argsort(-likely, kind="stable")[: max(_COLUMNS, 2 * t)]
             table = problem.columns.rows(np.concatenate([inside, region.free[chosen]]))
             descend(
                 rows, parameters, table, inside.size, problem.y, rule, t, a, _STEPS, _ENOUGH, goal

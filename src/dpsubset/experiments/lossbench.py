@@ -108,8 +108,8 @@ def _hinge_releases(quick: bool) -> Iterator[Row]:
         case = f"hinge, {mechanism.name}; p={p}, n={n}, ridge 170"
         first = time_best(partial(_draw, mechanism, X, table.y, "hinge", 170.0, 0.5, 1))
         yield Row(f"first draw; {case}", first, "one pass X'u", unit, at_most=60.0)
-        more = time_best(partial(_draw, mechanism, X, table.y, "hinge", 170.0, 0.5, 201))
-        further = max(more - first, 0.0) / 200
+        more = time_best(partial(_draw, mechanism, X, table.y, "hinge", 170.0, 0.5, 2001))
+        further = max(more - first, 0.0) / 2000
         yield Row(f"further draws, each; {case}", further, "one pass X'u", unit, at_most=0.5)
 
 
@@ -124,6 +124,6 @@ def _absolute_releases(quick: bool) -> Iterator[Row]:
         case = f"absolute, {mechanism.name}; p={p}, n={n}, ridge {ridge:g}"
         first = time_best(partial(_draw, mechanism, X, table.y, "absolute", ridge, 1.0, 1))
         yield Row(f"first draw; {case}", first, "one pass X'u", unit, at_most=wanted)
-        more = time_best(partial(_draw, mechanism, X, table.y, "absolute", ridge, 1.0, 101), 1)
-        further = max(more - first, 0.0) / 100
+        more = time_best(partial(_draw, mechanism, X, table.y, "absolute", ridge, 1.0, 501), 1)
+        further = max(more - first, 0.0) / 500
         yield Row(f"further draws, each; {case}", further, "one pass X'u", unit)
