@@ -43,7 +43,9 @@ def register(kind: type[Loss]) -> type[Loss]:
         raise InputError(f"the loss {kind.__name__} lacks {', '.join(missing)}")
     if not (isinstance(getattr(kind, "name", None), str) and kind.name.isidentifier()):
         raise InputError(f"the loss {kind.__name__} needs a name, such as name = 'squared_hinge'")
-    if LOSSES.get(kind.name, kind) is not kind:
+    known = LOSSES.get(kind.name, kind)
+    # A class that is defined again, as in a notebook, takes the place of its former self.
+    if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
         raise InputError(f"a loss of the name {kind.name!r} exists; choose another name")
     LOSSES[kind.name] = kind
     return kind

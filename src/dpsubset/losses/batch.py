@@ -15,7 +15,8 @@ def fit_many(rows, parameters, smooth, store, supports, y, ridge, radius, beta, 
     """Return the value on every row of `supports` (rows of `store`), all from the same start.
 
     A value is the middle of the fit's interval: infinity where it is known to be at least
-    `enough`, not a number where the interval is more than twice as wide as wanted.
+    `enough`, give or take what is wanted of a gap; not a number where the interval is more than
+    twice as wide as wanted.
     """
     m, k = supports.shape
     out = np.empty(m)
@@ -31,6 +32,8 @@ def fit_many(rows, parameters, smooth, store, supports, y, ridge, radius, beta, 
         )
         if dual >= enough:
             out[r] = np.inf
-        else:
-            out[r] = 0.5 * (primal + dual) if primal - dual <= 2.0 * wanted else np.nan
+        elif primal - dual <= 2.0 * wanted:
+            out[r] = 0.5 * (primal + dual)
+        else:  # it may have ended for being at `enough`, but for rounding
+            out[r] = np.inf if dual >= enough - wanted else np.nan
     return out
