@@ -236,9 +236,11 @@ class Problem:
         if primal - dual > gap:
             start = Fit(beta, primal, dual, np.zeros(self.n_rows))
             fit = self.fit(columns, gap=gap, start=start)
-            beta, primal, dual = fit.coefficients, max(fit.primal, fit.dual), fit.dual
-            if primal - dual > max(gap, 2 * self.slack):
+            if not fit.primal - fit.dual <= gap:
+                fit = self.fit(columns, gap=gap)  # another way there
+            if not fit.primal - fit.dual <= gap:
                 raise UnprovenError(IMPRECISE)
+            beta, primal, dual = fit.coefficients, max(fit.primal, fit.dual), fit.dual
         self._remembered[key] = beta, primal, dual
         if len(self._remembered) > _REMEMBERED:
             del self._remembered[next(iter(self._remembered))]

@@ -25,6 +25,9 @@ from dpsubset.cuts.dual import DualCuts
 from dpsubset.cuts.region import Region, root
 from dpsubset.cuts.start import start
 from dpsubset.cuts.symmetric import log_total
+from dpsubset.designs import ColumnCache
+from dpsubset.errors import UnprovenError
+from dpsubset.losses import LOSSES as LOSSES_BY_NAME
 
 SHAPES = sizes(9)
 CASES = 9 if config.DISABLE_JIT else 60
@@ -193,3 +196,48 @@ def test_broken_twins_are_caught(loss: str, twin: type[DualCuts]) -> None:
     case = Case("plain", X, y, 4, 10.0, 10.0 if loss in LOSSES[:3] else 1.0, 0.5, 0.0, loss=loss)
     assert smallest_margin(case, DualCuts) >= 0
     assert smallest_margin(case, twin) < -1e-5
+
+
+# ---- sizes that are out of the ordinary ---------------------------------------------------------
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="slow as plain Python")
+def test_more_columns_to_choose_than_a_descent_looks_at() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (30, 270)), rng.choice([-1.0, 1.0], 30)
+    problem = Problem(X, y, size=260, loss="hinge", x_bound=1, radius=1.0, ridge=1.0)
+    maker = cut_maker(problem)
+    better, shares = maker.optimised(maker.cheap(root(problem)), 1.0)
+    assert np.isfinite(better.weights).all()
+    assert shares.sum() == pytest.approx(260)
+    support = tuple(range(260))
+    assert better.bound(np.arange(260)) <= problem.score(support)
+
+
+def test_supports_larger_than_the_store_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.uniform(-1, 1, (20, 70)), rng.uniform(-1, 1, 20)
+    given = {"size": 66, "loss": "absolute", "x_bound": 1, "y_bound": 1, "radius": 1.0}
+    problem, small = Problem(X, y, **given), Problem(X, y, **given)
+    monkeypatch.setattr("dpsubset.problem.ColumnCache", lambda design: ColumnCache(design, 1))
+    supports = np.array([range(66), range(4, 70)], dtype=np.intp)
+    expected = [problem.score(row) for row in supports.tolist()]
+    assert small.columns.room < 66
+    unit = 1e-9 * 20 * problem.sensitivity()
+    np.testing.assert_allclose(cut_maker(small).scores(supports), expected, rtol=0, atol=unit)
+
+
+def test_rows_that_a_loss_does_not_come_to_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Halting(type(CLONE)):  # type: ignore[misc]
+        name = "halting"
+
+        @staticmethod
+        def rows(y, w, sigma, parameters, value, slope, curve):  # type: ignore[no-untyped-def]
+            for i in range(y.size - 1):
+                value[i] = slope[i] = curve[i] = 0.0
+
+    monkeypatch.setitem(LOSSES_BY_NAME, "halting", Halting)
+    X, y = np.eye(4), np.ones(4)
+    problem = Problem(X, y, size=2, loss="halting", x_bound=1, y_bound=1, radius=1.0)
+    with pytest.raises(UnprovenError, match="as precisely as the guarantee needs"):
+        problem.score([0, 1])

@@ -137,6 +137,41 @@ class ForgotSigma(SquaredHinge):
             curve[i] = 2.0 if m > 0.0 else 0.0
 
 
+class Lopsided(Hinge):
+    """One class weighs twice as much as the other, which is not said."""
+
+    name = "lopsided"
+    symmetric = True
+
+    def value(self, y: Floats, t: Floats) -> Floats:
+        return (1.5 + 0.5 * y) * np.maximum(1.0 - y * t, 0.0)
+
+    def conjugate(self, y: Floats, a: Floats) -> Floats:
+        m = a * y
+        return np.where((m >= -1.5 - 0.5 * y) & (m <= 0.0), m, np.inf)
+
+    def largest(self, y_bound: float, t_bound: float) -> float:
+        return 2.0 * (1.0 + t_bound)
+
+    @staticmethod
+    def rows(
+        y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
+    ) -> None:
+        for i in range(y.size):
+            m = max(1.0 - y[i] * w[i], 0.0)
+            weight = 1.5 + 0.5 * y[i]
+            slope[i] = curve[i] = 0.0
+            if m >= weight / sigma and m > 0.0:
+                value[i] = weight * (m - 0.5 * weight / sigma)
+                slope[i] = -weight * y[i]
+            elif m > 0.0:
+                value[i] = 0.5 * sigma * m * m
+                slope[i] = -sigma * m * y[i]
+                curve[i] = sigma
+            else:
+                value[i] = 0.0
+
+
 class WrongValue(SquaredHinge):
     rows = rows_of("value")
 
@@ -225,6 +260,7 @@ class Rounded(Quantile):
         (Unfilled(), r"rows gives the value nan"),
         (Uncompilable(), r"rows cannot be compiled"),
         (NoEnvelope(), r"rows gives the value .*sigma=0.3"),
+        (Lopsided(), r"symmetric is True, yet the values at .*differ.*set symmetric = False"),
         (NotSmooth(), r"smooth is True, yet the slope jumps by 1\b.*set smooth = False"),
         (Rounded(0.9), r"in a fit on 40 rows .*primal=.*dual=.*scipy="),
     ],

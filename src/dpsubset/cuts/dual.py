@@ -92,8 +92,9 @@ class DualCuts(CutMaker):
         assert cut.point is not None
         a = cut.point.copy()
         goal = -kappa * worst
+        most = max(min(_COLUMNS, _MEMORY // (8 * max(problem.n_rows, 1))), 2 * t)
         for _ in range(_ROUNDS):
-            chosen = np.argsort(-likely, kind="stable")[: max(_COLUMNS, 2 * t)]
+            chosen = np.argsort(-likely, kind="stable")[:most]
             table = problem.columns.rows(np.concatenate([inside, region.free[chosen]]))
             descend(
                 rows, parameters, table, inside.size, problem.y, rule, t, a, _STEPS, _ENOUGH, goal
@@ -135,10 +136,15 @@ class DualCuts(CutMaker):
         step = max(1, problem.columns.room // max(size, 1))
         for first in range(0, count, step):
             part = supports[first : first + step]
-            places = problem.columns.places(part.ravel()).reshape(part.shape)
+            if size <= problem.columns.room:
+                places = problem.columns.places(part.ravel()).reshape(part.shape)
+                store = problem.columns.store
+            else:  # one support at a time, its columns fetched for it alone
+                places = np.arange(size)[None, :]
+                store = problem.columns.rows(part[0])
             out[first : first + step] = fit_many(
                 *problem.loss.compiled(),
-                problem.columns.store,
+                store,
                 places,
                 problem.y,
                 problem.ridge,

@@ -61,6 +61,11 @@ def as_loss(loss: str | Loss) -> Loss:
     """
     if isinstance(loss, Loss) and type(loss) in LOSSES.values():
         return loss
+    if isinstance(loss, Loss):
+        raise InputError(
+            f"unknown loss {loss!r}; make it known by dpsubset.losses.register, after "
+            "dpsubset.losses.check"
+        )
     name, colon, given = loss.partition(":") if isinstance(loss, str) else ("", "", "")
     if name not in LOSSES:
         raise InputError(f"unknown loss {loss!r}; allowed: {', '.join(sorted(LOSSES))}")

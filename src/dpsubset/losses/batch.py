@@ -14,9 +14,8 @@ __all__ = ["fit_many"]
 def fit_many(rows, parameters, smooth, store, supports, y, ridge, radius, beta, a, wanted, enough):  # type: ignore[no-untyped-def]
     """Return the value on every row of `supports` (rows of `store`), all from the same start.
 
-    A value is the middle of the fit's interval: infinity where it is known to be at least
-    `enough`, give or take what is wanted of a gap; not a number where the interval is more than
-    twice as wide as wanted.
+    A value is the middle of the fit's interval: infinity where the fit ended for being at least
+    `enough`, give or take `wanted`; not a number where the interval is wider than wanted.
     """
     m, k = supports.shape
     out = np.empty(m)
@@ -30,10 +29,14 @@ def fit_many(rows, parameters, smooth, store, supports, y, ridge, radius, beta, 
         primal, dual, _ = fit_rows(
             rows, parameters, smooth, X, y, ridge, radius, b, d, wanted, enough
         )
-        if dual >= enough:
+        if dual >= enough - wanted and not primal - dual <= wanted:
             out[r] = np.inf
-        elif primal - dual <= 2.0 * wanted:
-            out[r] = 0.5 * (primal + dual)
-        else:  # it may have ended for being at `enough`, but for rounding
-            out[r] = np.inf if dual >= enough - wanted else np.nan
+            continue
+        if not primal - dual <= wanted:
+            b[:] = 0.0
+            d[:] = 0.0
+            primal, dual, _ = fit_rows(
+                rows, parameters, smooth, X, y, ridge, radius, b, d, wanted, np.inf
+            )
+        out[r] = 0.5 * (primal + dual) if primal - dual <= wanted else np.nan
     return out

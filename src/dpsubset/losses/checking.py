@@ -61,6 +61,8 @@ def check(loss: Loss, *, y_bound: float = 1.0, t_bound: float = 2.0, random_stat
     _check_largest(loss, sample, rng)
     _check_conjugate(loss, sample, rng)
     _check_rows(loss, sample, rng)
+    if loss.symmetric:
+        _check_symmetric(loss, sample)
     if loss.smooth:
         _check_smooth(loss, sample)
     _check_fit(loss, sample, rng)
@@ -286,6 +288,20 @@ def _envelope(loss: Loss, y: Floats, w: Floats, sigma: float, sample: _Sample) -
 
     reach = np.sqrt(2.0 * loss.value(y, w) / sigma) + 1e-9  # further away the square alone is more
     return np.minimum(cost(_lowest(cost, w - reach, w + reach)), cost(w))
+
+
+def _check_symmetric(loss: Loss, sample: _Sample) -> None:
+    """Compare values at (y, t) and (-y, -t)."""
+    off = np.abs(loss.value(sample.y, sample.t) - loss.value(-sample.y, -sample.t))
+    i = int(np.argmax(off))
+    if off[i] > 1e-9 * sample.scale:
+        raise _fault(
+            loss,
+            f"symmetric is True, yet the values at (y, t) and (-y, -t) differ by {off[i]:.6g}",
+            "set symmetric = False",
+            y=float(sample.y[i]),
+            t=float(sample.t[i]),
+        )
 
 
 def _check_smooth(loss: Loss, sample: _Sample) -> None:

@@ -41,6 +41,13 @@ def envelope(rows, parameters, y, w, sigma):  # type: ignore[no-untyped-def]
 
 
 @compiled()
+def _fill(rows, y, w, sigma, parameters, value, slope, curve):  # type: ignore[no-untyped-def]
+    """Fill in the envelope; a row that the loss's function did not come to is not a number."""
+    value[:] = np.nan
+    rows(y, w, sigma, parameters, value, slope, curve)
+
+
+@compiled()
 def penalty_conjugate(v, ridge, radius):  # type: ignore[no-untyped-def]
     """Return the largest -v'beta - ridge |beta|^2 over the ball."""
     norm = np.sqrt(np.dot(v, v))
@@ -141,7 +148,7 @@ def _search(  # type: ignore[no-untyped-def]
     high, high_value, high_rise = 1.0, here, 0.0
     share = 1.0
     for trial in range(2 * _TRIALS):
-        rows(y, w + share * along, sigma, parameters, value, slope, curve)
+        _fill(rows, y, w + share * along, sigma, parameters, value, slope, curve)
         point = x + share * direction
         moved = _total(value) + ridge * np.dot(point, point)
         rise = np.dot(slope, along) + 2.0 * ridge * np.dot(point, direction)
@@ -166,7 +173,7 @@ def _search(  # type: ignore[no-untyped-def]
             if bend > 0.0:
                 cut = (share - rise / bend - low) / (high - low)
         share = low + (high - low) * (cut if 0.0 < cut < 1.0 else 0.5)
-    rows(y, w + low * along, sigma, parameters, value, slope, curve)
+    _fill(rows, y, w + low * along, sigma, parameters, value, slope, curve)
     return low, low_value
 
 
@@ -179,7 +186,7 @@ def _descend(  # type: ignore[no-untyped-def]
     Goes on until what is missing is at most `goal`, or steps that a line search cannot judge
     bring nothing. Returns what is missing, and the number of steps.
     """
-    rows(y, w, sigma, parameters, value, slope, curve)
+    _fill(rows, y, w, sigma, parameters, value, slope, curve)
     here = _total(value) + ridge * np.dot(x, x)
     new = np.empty(x.size)
     missing, mu = np.inf, 0.0
@@ -191,7 +198,7 @@ def _descend(  # type: ignore[no-untyped-def]
         if small and not missing <= 0.5 * before:
             if missing > before:
                 x[:], t[:], w[:] = last_x, last_t, last_w
-                rows(y, w, sigma, parameters, value, slope, curve)
+                _fill(rows, y, w, sigma, parameters, value, slope, curve)
                 missing = before
             return missing, steps
         if missing <= goal or here - missing >= enough:
@@ -203,7 +210,7 @@ def _descend(  # type: ignore[no-untyped-def]
         small = decrease <= _BLIND * (here + _size(slope, w))
         if small:
             last_x, last_t, last_w = x.copy(), t.copy(), w.copy()
-            rows(y, w + along, sigma, parameters, value, slope, curve)
+            _fill(rows, y, w + along, sigma, parameters, value, slope, curve)
             share, here = 1.0, _total(value) + ridge * np.dot(new, new)
         else:
             share, here = _search(
@@ -222,7 +229,7 @@ def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough,
     k, n = X.shape
     value, slope, curve = np.empty(n), np.empty(n), np.empty(n)
     t = np.dot(beta, X)
-    rows(y, t, np.inf, parameters, value, slope, curve)
+    _fill(rows, y, t, np.inf, parameters, value, slope, curve)
     primal = _total(value) + ridge * np.dot(beta, beta)
     if primal > empty:
         beta[:] = 0.0
@@ -263,7 +270,7 @@ def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough,
             dual = lower
             a[:] = slope
         shift[:] = slope
-        rows(y, t, np.inf, parameters, value, slope, curve)
+        _fill(rows, y, t, np.inf, parameters, value, slope, curve)
         losses = _total(value)
         loose = losses - bound - matched  # what the envelope adds to the gap
         reached = losses + ridge * np.dot(x, x)
@@ -303,7 +310,7 @@ def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, eno
     if norm > radius:
         beta *= radius / norm
     value, slope, curve = np.empty(n), np.empty(n), np.empty(n)
-    rows(y, np.zeros(n), np.inf, parameters, value, slope, curve)
+    _fill(rows, y, np.zeros(n), np.inf, parameters, value, slope, curve)
     empty = _total(value)
     wanted = max(wanted, _ROUNDING * empty)
     primal, dual, steps = _fit(
@@ -327,7 +334,7 @@ def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, eno
     norm = np.sqrt(np.dot(x, x))
     if norm > radius:
         x *= radius / norm
-    rows(y, np.dot(x, X), np.inf, parameters, value, slope, curve)
+    _fill(rows, y, np.dot(x, X), np.inf, parameters, value, slope, curve)
     reached = _total(value) + ridge * np.dot(x, x)
     if reached < primal:
         primal = reached
