@@ -40,15 +40,15 @@ class _Pinball(Loss):
         for i in range(y.size):
             d = w[i] - y[i]
             curve[i] = 0.0
-            if d >= down / sigma and d > 0.0:
-                value[i] = down * d - 0.5 * down * down / sigma
-                slope[i] = down
-            elif d <= -up / sigma and d < 0.0:
-                value[i] = -up * d - 0.5 * up * up / sigma
-                slope[i] = -up
-            elif d == 0.0:
+            if d == 0.0:
                 value[i] = slope[i] = 0.0
                 curve[i] = sigma if sigma < np.inf else 0.0
+            elif sigma * d >= down:
+                value[i] = down * d - 0.5 * down * down / sigma
+                slope[i] = down
+            elif sigma * d <= -up:
+                value[i] = -up * d - 0.5 * up * up / sigma
+                slope[i] = -up
             else:
                 value[i] = 0.5 * sigma * d * d
                 slope[i] = sigma * d
