@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DpsubsetError", "InputError", "UnprovenError"]
+__all__ = ["DpsubsetError", "InputError", "MissingExtraError", "UnprovenError"]
 
 
 class DpsubsetError(Exception):
@@ -19,3 +19,7 @@ class UnprovenError(DpsubsetError, RuntimeError):
     Whether a limit is reached depends on the data. The budget of the refused release therefore
     counts as spent.
     """
+
+
+class MissingExtraError(DpsubsetError, ImportError):
+    """A package that only some users need is not installed: says which extra brings it."""

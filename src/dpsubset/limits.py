@@ -66,10 +66,19 @@ class Budget:
         """Whether a limit is reached."""
         return self._left <= 0 or (self._timed and time.monotonic() > self._deadline)
 
+    @property
+    def nodes(self) -> float:
+        """Nodes left; infinite without a limit."""
+        return self._left
+
+    @property
+    def seconds(self) -> float:
+        """Seconds left; infinite without a limit."""
+        return self._deadline - time.monotonic() if self._timed else math.inf
+
     def part(self, nodes: int) -> Limits:
         """Return limits for a part of the job: so many nodes, and the time that is left."""
-        left = max(self._deadline - time.monotonic(), 1e-3)
-        return Limits(nodes=nodes, seconds=left if self._timed else None)
+        return Limits(nodes=nodes, seconds=max(self.seconds, 1e-3) if self._timed else None)
 
     def spend(self, nodes: int) -> None:
         """Count nodes."""

@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 from dpsubset import Problem, search
 from dpsubset.cuts import cut_maker, dual, region
 from dpsubset.designs import gram
-from dpsubset.search import Found, Limits, tree
+from dpsubset.search import Found, Limits, branch_and_bound, tree
 
 PROBLEMS = {"squared": 500, **dict.fromkeys(LOSSES, 80)}
 CHUNK = 20
@@ -119,7 +119,7 @@ SWITCHES = {
     "one dual point remembered": ("others", dual, "_POINTS", 1),
     "one column beside those inside": ("others", dual, "_COLUMNS", 1),
     "one support scored at a time": ("others", tree, "_BATCH", 1),
-    "no patterns to start from": ("others", search, "_MOST_PATTERNS", 0),
+    "no patterns to start from": ("others", branch_and_bound, "_MOST_PATTERNS", 0),
     "patterns decided column by column": ("others", region, "_MOST_PATTERNS", 10),
 }
 

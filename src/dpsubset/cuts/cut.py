@@ -91,6 +91,13 @@ class CutMaker(ABC):
         """
 
     @abstractmethod
+    def tangent(self, region: Region, z: Floats, *, tighten: bool = True) -> Cut:
+        """Return the cut that touches the perspective function at z, shares of the free columns.
+
+        `tighten` uses known curvature, if there is any (T23).
+        """
+
+    @abstractmethod
     def extended(
         self, inside: tuple[int, ...], columns: NDArray[np.intp], worst: float = np.inf
     ) -> Floats:

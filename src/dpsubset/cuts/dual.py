@@ -26,6 +26,7 @@ _POINTS = 64  # dual points remembered
 _MEMORY = 256 << 20  # bytes that they may take
 _ROUNDS = 2
 _COLUMNS = 256  # columns that a descent looks at; a last product takes in the others
+_TOUCHED = 64  # columns that the fit of a tangent looks at
 _STEPS = 40
 _ENOUGH = 0.02  # a descent ends when ten steps lower the log mass by less
 _MISSED = 0.1  # share of a support's columns that a descent may overlook
@@ -115,6 +116,22 @@ class DualCuts(CutMaker):
             a = a.copy()
             likely = np.where(missed, shares, np.maximum(likely, shares))
         return best, best_shares
+
+    def tangent(self, region: Region, z: Floats, *, tighten: bool = True) -> Cut:
+        """Fit on scaled columns, as many as matter; one product takes in the others (T12)."""
+        problem = self.problem
+        worth = z * self._at(()).products[region.free] ** 2
+        worth[z >= 1.0] = np.inf
+        chosen = np.argsort(-worth, kind="stable")[: max(_TOUCHED, region.to_choose)]
+        inside = np.array(region.inside, dtype=np.intp)
+        table = problem.columns.rows(np.concatenate([inside, region.free[chosen]]))
+        root = np.sqrt(np.concatenate([np.ones(inside.size), z[chosen]]))
+        gap = max(_COARSE * problem.n_rows * problem.sensitivity(), problem.slack)
+        fit = problem.loss.fit(
+            (table * root[:, None]).T, problem.y, problem.ridge, problem.radius, gap=gap
+        )
+        point = self._pointed(fit, problem.design.correlate(fit.point))
+        return self._cut(region, point, z)
 
     def extended(
         self, inside: tuple[int, ...], columns: NDArray[np.intp], worst: float = np.inf

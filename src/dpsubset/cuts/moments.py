@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.cuts.curvature import curvature, elimination_error, steady
 from dpsubset.cuts.cut import Cut, CutMaker
-from dpsubset.cuts.perspective import optimise
+from dpsubset.cuts.perspective import optimise, tangent
 from dpsubset.cuts.reduced import Reduced, extension_scores, multiplier, reduce
 from dpsubset.cuts.region import Region
 from dpsubset.losses.squared import support_scores
@@ -93,6 +93,11 @@ class MomentCuts(CutMaker):
         found = optimise(self.problem, cut.region, d, kappa, first, last, guess)
         constant = found.constant - elimination_error(self.problem, found.penalty)
         return Cut(cut.region, constant, found.weights), found.inclusion
+
+    def tangent(self, region: Region, z: Floats, *, tighten: bool = True) -> Cut:
+        d = curvature(self.problem) if tighten else 0.0
+        constant, weights, penalty = tangent(self.problem, region, d, self.floor, z)
+        return Cut(region, constant - elimination_error(self.problem, penalty), weights)
 
     def extended(
         self, inside: tuple[int, ...], columns: NDArray[np.intp], worst: float = np.inf

@@ -13,12 +13,13 @@ from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.problem import Problem
 
-__all__ = ["Optimised", "optimise"]
+__all__ = ["Optimised", "optimise", "tangent"]
 
 _ROUNDS = 12
 _COLUMNS = 640  # columns that carry coefficients; the others keep zero, which is always valid
 _FEW_COLUMNS = 8  # the same when their Gram columns cost passes over the table
 _ENOUGH = 0.02  # stop when a round lowers the log mass by less
+_STEADY = 1e-4  # relative change of the ball's multiplier that ends its search
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,29 @@ def optimise(
         z = np.minimum(z, 1.0)
         mu = max(floor, next_mu)
     assert best is not None
+    return best
+
+
+def tangent(
+    problem: Problem, region: Region, d: float, floor: float, z: Floats
+) -> tuple[float, Floats, float]:
+    """Return constant, weights and penalty of the cut that touches the perspective function at z.
+
+    Valid at any multiplier of the ball; a few Newton steps find the one of the fit at z.
+    """
+    few = region.to_choose + _FEW_COLUMNS
+    most = _COLUMNS if problem.gram.affordable else few
+    worth = z * problem.correlations[region.free] ** 2
+    worth[z >= 1.0] = np.inf
+    likely = np.argsort(-worth, kind="stable")[:most]
+    mu, best = floor, (-np.inf, np.empty(0), 0.0)
+    for _ in range(_ROUNDS):
+        constant, weights, next_mu = _cut_at(problem, region, d, mu, z, likely)
+        if constant - weights @ z > best[0] - best[1] @ z if best[1].size else True:
+            best = constant, weights, d + problem.ridge + mu
+        before, mu = mu, max(floor, next_mu)
+        if abs(mu - before) <= _STEADY * (problem.ridge + d + before):
+            break
     return best
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import combinations, islice
+
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.cuts.cut import CutMaker
 from dpsubset.cuts.region import Region, root
 from dpsubset.problem import Problem
 
-__all__ = ["complete", "start"]
+__all__ = ["complete", "hard_thresholding", "in_bucket", "start"]
 
 _SWEEPS = 12  # over the columns of a support
+_THRESHOLDINGS = 60
+_SAMPLE = 64  # columns whose inner products tell how long a gradient step may be
+_LONG = 4.0  # the row sums that bound an eigenvalue are too cautious
 
 
 def start(maker: CutMaker) -> tuple[int, ...]:
@@ -22,7 +28,7 @@ def start(maker: CutMaker) -> tuple[int, ...]:
     if maker.settle(best):
         best = min(best, complete(maker, region), key=problem.score)
     if problem.quadratic and problem.gram.held and problem.to_choose > 1:
-        other = _swaps(maker, region, _hard_thresholding(problem, best))
+        other = _swaps(maker, region, hard_thresholding(problem))
         best = min(best, other, key=problem.score)
     maker.settle(best)
     return best
@@ -37,6 +43,22 @@ def complete(maker: CutMaker, region: Region) -> tuple[int, ...]:
         gains[np.isin(region.free, chosen)] = -1.0
         chosen.append(int(region.free[int(np.argmax(gains))]))
     return _swaps(maker, region, (*region.inside, *chosen))
+
+
+def in_bucket(
+    maker: CutMaker, support: tuple[int, ...], mistakes: int, most: int
+) -> list[tuple[int, ...]]:
+    """Return good supports with some columns of `support` exchanged, those of least worth first."""
+    problem = maker.problem
+    chosen = [j for j in support if j not in problem.include]
+    others = problem.free[~np.isin(problem.free, chosen)]
+    if mistakes > min(len(chosen), others.size):
+        return []
+    worth = {j: maker.gains(tuple(k for k in support if k != j))[j] for j in chosen}
+    order = sorted(chosen, key=lambda j: -worth[j])
+    kept = islice(combinations(order, len(chosen) - mistakes), most)
+    parts = [Region((*problem.include, *part), others, problem.size) for part in kept]
+    return [complete(maker, part) for part in parts]
 
 
 def _swaps(maker: CutMaker, region: Region, support: tuple[int, ...]) -> tuple[int, ...]:
@@ -76,24 +98,32 @@ def _first(gains: Floats, count: int) -> list[int]:
     return [int(i) for i in top[np.argsort(-gains[top], kind="stable")]]
 
 
-def _hard_thresholding(problem: Problem, support: tuple[int, ...]) -> tuple[int, ...]:
-    """Take projected gradient steps from zero, keeping the largest coefficients."""
-    G, b = problem.gram.full(), problem.correlations
+def hard_thresholding(problem: Problem) -> tuple[int, ...]:
+    """Take gradient steps for squared loss from zero, keeping the largest coefficients.
+
+    Labels are taken as numbers, and every loss as squared: a guess is all that is wanted.
+    """
+    if problem.to_choose == 0:
+        return problem.include
     included = np.array(problem.include, dtype=np.intp)
-    step = 1.0 / (float(np.linalg.norm(G, ord=np.inf)) + problem.ridge + 1e-300)
-    beta = np.zeros(b.size)
-    previous: tuple[int, ...] = support
-    for _ in range(60):
-        active = np.flatnonzero(beta)
-        gradient = b - beta[active] @ G[active] - problem.ridge * beta
-        moved = beta + 4 * step * gradient
-        free = problem.free
+    b, free = problem.correlations, problem.free
+    likely = free[np.argsort(-np.abs(b[free]), kind="stable")[:_SAMPLE]]
+    size = float(np.linalg.norm(problem.gram.block(likely), ord=np.inf))
+    step = _LONG / (size + problem.ridge + 1e-300)
+    index, beta = np.empty(0, dtype=np.intp), np.empty(0)
+    for _ in range(_THRESHOLDINGS):
+        moved = step * (b - _product(problem, index, beta))
+        moved[index] += (1.0 - step * problem.ridge) * beta
         kept = free[np.argsort(-np.abs(moved[free]), kind="stable")[: problem.to_choose]]
-        index = np.concatenate([included, kept])
-        beta = np.zeros(b.size)
-        beta[index] = moved[index]
-        now = tuple(sorted(int(j) for j in index))
-        if now == previous:
+        now = np.sort(np.concatenate([included, kept]))
+        if np.array_equal(now, index):
             break
-        previous = now
-    return previous
+        index, beta = now, moved[now]
+    return tuple(int(j) for j in index)
+
+
+def _product(problem: Problem, index: NDArray[np.intp], beta: Floats) -> Floats:
+    """Return X'X beta for coefficients on a few columns."""
+    if problem.gram.held:
+        return np.asarray(beta @ problem.gram.full()[index])
+    return problem.design.correlate(beta @ problem.columns.rows(index))

@@ -10,9 +10,8 @@ from scipy.special import logsumexp
 
 from dpsubset import search
 from dpsubset.arrays import Floats
-from dpsubset.errors import UnprovenError
-from dpsubset.limits import REFUSED
-from dpsubset.mechanisms.base import Mechanism, Sampler
+from dpsubset.mechanisms.base import Sampler
+from dpsubset.mechanisms.searching import Searching
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support
@@ -24,7 +23,7 @@ __all__ = ["Mistakes"]
 _GAP = {"replace-one": "twice the sensitivity", "add-remove": "the sensitivity"}
 
 
-class Mistakes(Mechanism):
+class Mistakes(Searching):
     """Supports weigh as much as the best with the same number of columns outside the best (T6).
 
     Private only for tables whose best support is separated from the second: the guarantee says so
@@ -39,16 +38,20 @@ class Mistakes(Mechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise and its condition on the data."""
+        promise = super().guarantee(problem)
+        gap = f" plus {self.gap(problem):.6g}" if self.solver.tolerance else ""
         condition = (
             "the table's second best support scores worse than its best by more than "
-            f"{_GAP[self.neighbours]}; this is a condition on the data that nobody has checked"
+            f"{_GAP[self.neighbours]}{gap}; this is a condition on the data that nobody has checked"
         )
-        return replace(super().guarantee(problem), condition=condition)
+        if promise.condition is not None:
+            condition += f"; and that {promise.condition}"
+        return replace(promise, condition=condition)
 
     def _sampler(self, problem: Problem) -> Sampler:
-        found = search.best_by_mistakes(problem, limits=self.limits)
-        if not all(f.proven for f in found):
-            raise UnprovenError(REFUSED)
+        found = self._proven(
+            search.best_by_mistakes(problem, solver=self.solver, limits=self.limits)
+        )
         kappa = self.kappa(problem)
         inside = np.array([j for j in found[0].support if j not in problem.include], dtype=np.intp)
         outside = problem.free[~np.isin(problem.free, inside)]

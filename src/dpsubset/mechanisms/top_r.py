@@ -12,13 +12,15 @@ from scipy.special import logsumexp
 
 from dpsubset import search
 from dpsubset.arrays import Floats
-from dpsubset.errors import InputError, UnprovenError
-from dpsubset.limits import REFUSED, Limits
-from dpsubset.mechanisms.base import Mechanism, Sampler
+from dpsubset.errors import InputError
+from dpsubset.limits import Limits
+from dpsubset.mechanisms.base import Sampler
+from dpsubset.mechanisms.searching import Searching
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support, Tail
 from dpsubset.sampling.race import draw_index
+from dpsubset.search import Solver
 
 __all__ = ["TopR"]
 
@@ -31,7 +33,7 @@ def _log_share(count: int, total: int) -> float:
     return math.log1p(-float(left)) if left < 0.5 else math.log(count) - math.log(total)
 
 
-class TopR(Mechanism):
+class TopR(Searching):
     """The R best supports keep their weight, all others share that of the R-th (paper, Alg. 1).
 
     Parameters
@@ -46,6 +48,8 @@ class TopR(Mechanism):
     accounting : "paper" or "sharp"
         How a finite T is paid for: the paper's epsilon', which needs the number of rows and so
         exists under replace-one only, or the sharper bound of T5, valid for both relations.
+    solver, accept_gap
+        As for every mechanism that searches.
 
     >>> TopR(epsilon=1.0, count=10).count
     10
@@ -63,8 +67,17 @@ class TopR(Mechanism):
         neighbours: str = "replace-one",
         sensitivity: str = "tight",
         limits: Limits | None = None,
+        solver: str | Solver = "branch-and-bound",
+        accept_gap: bool = False,
     ) -> None:
-        super().__init__(epsilon, neighbours=neighbours, sensitivity=sensitivity, limits=limits)
+        super().__init__(
+            epsilon,
+            neighbours=neighbours,
+            sensitivity=sensitivity,
+            limits=limits,
+            solver=solver,
+            accept_gap=accept_gap,
+        )
         whole = isinstance(count, numbers.Integral) and not isinstance(count, bool)
         if count is not None and not (whole and count >= 2):
             raise InputError(f"count must be a whole number of at least 2, not {count!r}")
@@ -107,17 +120,16 @@ class TopR(Mechanism):
         log_rest = math.log(-math.expm1(log_qt))
         if self.accounting == "sharp":
             log_more = (self.trials - 1) * log_q - log_rest
-            return replace(promise, epsilon=self.epsilon + float(np.logaddexp(0.0, log_more)))
+            return replace(promise, epsilon=promise.epsilon + float(np.logaddexp(0.0, log_more)))
         log_delta0 = -self.kappa(problem) * problem.n_rows * problem.loss.largest(
             problem.y_bound, 0.0
         ) - math.log(problem.n_supports)
-        epsilon = float(np.logaddexp(self.epsilon, log_qt - log_delta0)) - log_rest
+        epsilon = float(np.logaddexp(promise.epsilon, log_qt - log_delta0)) - log_rest
         return replace(promise, epsilon=epsilon)
 
     def _sampler(self, problem: Problem) -> Sampler:
-        found = search.top(problem, self._resolved_count(problem), limits=self.limits)
-        if not all(f.proven for f in found):
-            raise UnprovenError(REFUSED)
+        count = self._resolved_count(problem)
+        found = self._proven(search.top(problem, count, solver=self.solver, limits=self.limits))
         supports = [np.array(f.support, dtype=np.int64) for f in found]
         logs = -self.kappa(problem) * np.array([f.score for f in found])
         if len(found) == problem.n_supports:

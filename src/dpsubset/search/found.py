@@ -9,8 +9,15 @@ __all__ = ["Found"]
 
 @dataclass(frozen=True)
 class Found:
-    """A support with its score; `proven` says that no support it should yield to was missed."""
+    """A support with its score, and how far the search has proven its place.
+
+    Every support that could stand in its place (one that is not before it on the list, or that has
+    as many mistakes) scores at least `score - gap`. `proven` says that the search came to its end:
+    for branch and bound the gap is then 0, up to rounding; any other solver has reached its
+    tolerance.
+    """
 
     support: tuple[int, ...]
     score: float
     proven: bool
+    gap: float = 0.0

@@ -62,11 +62,15 @@ class Shortlist:
         key = np.bitwise_xor.reduce(self.column_keys[support])
         self.filled = int(push(self.heap, self.filled, score, key, support))
 
-    def found(self, proven: bool) -> list[Found]:
-        """Return the list in ascending order."""
+    def found(self, bound: float, slack: float) -> list[Found]:
+        """Return the list in ascending order; supports not on it score at least `bound`."""
         rows = [tuple(sorted(int(j) for j in row)) for row in self.supports[: self.filled]]
         scored = sorted((float(self.scores[i]), row) for i, row in enumerate(rows))
-        return [Found(row, score, proven) for score, row in scored]
+        gaps = [max(score - max(bound, 0.0), 0.0) for score, _ in scored]
+        return [
+            Found(row, score, gap <= slack, gap if gap > slack else 0.0)
+            for (score, row), gap in zip(scored, gaps, strict=True)
+        ]
 
 
 class Tree:
@@ -81,20 +85,20 @@ class Tree:
         self._queue: list[tuple[float, int, Region, Floats | None]] = []
         self._ticket = counter()
 
-    def run(self, regions: list[Region]) -> bool:
-        """Search the regions; True when nothing better can be left in them."""
+    def run(self, regions: list[Region]) -> float:
+        """Search the regions; return a bound on what is left in them, infinite at the end."""
         self._push(regions, -math.inf)
         while self._queue:
             bound, _, region, hint = self._queue[0]
             if self._closed(bound):
-                return True
+                break
             if self._budget.over:
-                return False
+                return bound
             heapq.heappop(self._queue)
             self._expand(region, hint)
             best = float(self._list.scores[: self._list.filled].min(initial=math.inf))
             self._budget.report(len(self._queue), best, bound)
-        return True
+        return math.inf
 
     def _closed(self, bound: float) -> bool:
         # No score is below 0, and within the rounding slack two scores are equal: ties need not

@@ -1,0 +1,82 @@
+"""Mechanisms that rest on a search: which solver they trust, and what its tolerance costs (T23)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsubset.errors import InputError, UnprovenError
+from dpsubset.limits import REFUSED, Limits
+from dpsubset.mechanisms.base import Mechanism
+from dpsubset.privacy import Guarantee
+from dpsubset.problem import Problem
+from dpsubset.search import Found, Solver, as_solver
+
+__all__ = ["Searching"]
+
+
+class Searching(Mechanism):
+    """A mechanism on the answers of a search.
+
+    Parameters
+    ----------
+    epsilon, neighbours, sensitivity, limits
+        As for every mechanism.
+    solver : str or Solver
+        "branch-and-bound", whose answers are exact, or one that proves to a tolerance.
+    accept_gap : bool
+        Use a solver that proves to a tolerance only. The guarantee then has a larger epsilon, and
+        says that it rests on bounds computed by the outside solver. To reproduce the paper.
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        neighbours: str = "replace-one",
+        sensitivity: str = "tight",
+        limits: Limits | None = None,
+        solver: str | Solver = "branch-and-bound",
+        accept_gap: bool = False,
+    ) -> None:
+        super().__init__(epsilon, neighbours=neighbours, sensitivity=sensitivity, limits=limits)
+        self.solver = as_solver(solver)
+        self.accept_gap = bool(accept_gap)
+        if self.solver.tolerance and not self.accept_gap:
+            raise InputError(
+                f"the solver {self.solver.name!r} proves its answers to a tolerance only, which "
+                "weakens the guarantee: use solver='branch-and-bound', or accept_gap=True to "
+                "reproduce the paper"
+            )
+        if self.solver.tolerance and neighbours == "add-remove":
+            raise InputError(
+                f"what the tolerance of the solver {self.solver.name!r} costs depends on the "
+                "number of rows, which is private under add-remove; use replace-one or "
+                "solver='branch-and-bound'"
+            )
+
+    def gap(self, problem: Problem) -> float:
+        """Return how far a search may be off: a number that is public, and holds for all tables."""
+        largest = problem.loss.largest(problem.y_bound, 0.0)
+        return self.solver.tolerance * problem.n_rows * largest
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Return the promise; a tolerance of the solver enlarges epsilon (T23)."""
+        promise = super().guarantee(problem)
+        if not self.solver.tolerance:
+            return promise
+        return replace(
+            promise,
+            epsilon=promise.epsilon * (1.0 + self.gap(problem) / promise.sensitivity),
+            condition=(
+                f"the bounds computed by the outside solver of {self.solver!r} are right, which "
+                "nobody has checked; its relative tolerance is counted in epsilon, which would "
+                f"be {self.epsilon:g} with exact answers"
+            ),
+        )
+
+    @staticmethod
+    def _proven(found: list[Found]) -> list[Found]:
+        """Refuse a search that did not come to its end."""
+        if not all(f.proven for f in found):
+            raise UnprovenError(REFUSED)
+        return found

@@ -1,0 +1,105 @@
+"""Our own search: the best supports of all, or at a number of mistakes, proven exactly (T17)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from dpsubset.cuts import CutMaker, cut_maker
+from dpsubset.cuts.region import Region, patterns, root
+from dpsubset.cuts.start import in_bucket, start
+from dpsubset.cuts.twins import Thinned, thin
+from dpsubset.limits import Budget
+from dpsubset.problem import Problem
+from dpsubset.search.found import Found
+from dpsubset.search.solver import Solver
+from dpsubset.search.tree import Shortlist, Tree
+
+__all__ = ["BranchAndBound"]
+
+_MOST_STARTS = 32  # greedy starts of a bucket
+_FEW_STARTS = 2  # the same where gains are estimates and scores take fits
+_MOST_PATTERNS = 8  # 2^8 starting regions at most
+
+
+class BranchAndBound(Solver):
+    """The default: every answer is exact, up to rounding (T19)."""
+
+    name = "branch-and-bound"
+
+    def top(self, problem: Problem, count: int, budget: Budget) -> list[Found]:
+        if problem.quadratic and problem.gram.affordable:
+            problem.gram.full()
+        thinned = thin(problem)
+        reduced = thinned.problem
+        shortlist = _shortlist(reduced, min(count, reduced.n_supports))
+        maker = cut_maker(reduced)
+        seed = start(maker)
+        _seed_with_swaps(maker, shortlist, seed)
+        bound = Tree(maker, shortlist, budget).run(_partition(reduced, seed))
+        found = shortlist.found(bound, problem.slack)
+        return found if reduced is problem else _with_images(thinned, found, count)
+
+    def by_mistakes(self, problem: Problem, budget: Budget) -> list[Found]:
+        first = self.top(problem, 1, budget)[0]
+        out = [first]
+        reduced = thin(problem, first.support).problem
+        maker = cut_maker(reduced)
+        maker.settle(first.support)
+        for mistakes in range(1, problem.to_choose + 1):
+            regions = patterns(reduced, first.support, mistakes)
+            if not regions:
+                break
+            shortlist = _shortlist(reduced, 1)
+            starts = _MOST_STARTS if problem.quadratic else _FEW_STARTS
+            for support in in_bucket(maker, first.support, mistakes, starts):
+                shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
+            bound = Tree(maker, shortlist, budget).run(regions)
+            found = shortlist.found(bound, problem.slack)
+            out += [replace(f, proven=f.proven and first.proven) for f in found]
+        return out
+
+
+def _with_images(thinned: Thinned, found: list[Found], count: int) -> list[Found]:
+    """Add the supports that were left out for being copies of others, best first."""
+    out: dict[tuple[int, ...], Found] = {}
+    for entry in found:
+        if entry.support in out:
+            continue
+        for support in thinned.images(entry.support):
+            if len(out) == count:
+                return list(out.values())
+            out.setdefault(support, replace(entry, support=support))
+    return list(out.values())
+
+
+def _shortlist(problem: Problem, count: int) -> Shortlist:
+    return Shortlist(count, problem.size, problem.n_columns)
+
+
+def _partition(problem: Problem, seed: tuple[int, ...]) -> list[Region]:
+    """Return all patterns over the seed when they are few, else the region of all supports."""
+    if problem.to_choose > _MOST_PATTERNS:
+        return [root(problem)]
+    return [r for k in range(problem.to_choose + 1) for r in patterns(problem, seed, k)]
+
+
+def _seed_with_swaps(maker: CutMaker, shortlist: Shortlist, seed: tuple[int, ...]) -> None:
+    """Offer the seed and all its one-swaps, so that the threshold starts low."""
+    problem = maker.problem
+    shortlist.offer(np.array(seed, dtype=np.int64), problem.score(seed))
+    if math.isfinite(shortlist.worst):
+        return
+    for region in patterns(problem, seed, 1):
+        if region.partial:  # too many patterns to go through one by one
+            continue
+        support = np.empty(problem.size, dtype=np.int64)
+        inside = region.inside[: problem.size - 1]
+        columns = region.free if region.free.size else np.array(region.inside[-1:], dtype=np.intp)
+        support[:-1] = inside
+        scores = maker.extended(inside, columns)
+        for column, score in zip(columns, scores, strict=True):
+            support[-1] = column
+            shortlist.offer(support, float(score))

@@ -1,0 +1,92 @@
+"""The paper's integer program with rotated cones, for an off-the-shelf solver (T23)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dpsubset.cuts import CutMaker
+from dpsubset.cuts.curvature import curvature
+from dpsubset.errors import InputError
+from dpsubset.limits import Budget
+from dpsubset.losses.hinge import Hinge
+from dpsubset.problem import Problem
+from dpsubset.search.backends import Answer, Model, Program, Watch
+from dpsubset.search.backends.gurobi import GurobiProgram
+from dpsubset.search.backends.scip import ScipProgram
+from dpsubset.search.outside import Outside, Session, Side
+
+__all__ = ["MIP"]
+
+_PROGRAMS: dict[str, Callable[[Program], Model]] = {"scip": ScipProgram, "gurobi": GurobiProgram}
+
+
+class MIP(Outside):
+    """The whole problem as one mixed-integer program, for squared and hinge loss.
+
+    Parameters
+    ----------
+    tolerance : float
+        Relative gap at which a search ends.
+    backend : "scip" or "gurobi"
+        What solves the program.
+    tighten : bool
+        Move known curvature of X'X into the perspective term (squared loss with more rows than
+        columns): same scores, a much better relaxation. False is the paper's own program.
+
+    >>> MIP().backend
+    'scip'
+    """
+
+    name = "mip"
+    backends = tuple(_PROGRAMS)
+
+    def __init__(
+        self, *, tolerance: float = 0.005, backend: str = "scip", tighten: bool = True
+    ) -> None:
+        super().__init__(tolerance, backend, tighten)
+
+    def accepts(self, problem: Problem) -> None:
+        if not (problem.quadratic or isinstance(problem.loss, Hinge)):
+            raise InputError(
+                f"the integer program is for squared and hinge loss, not {problem.loss.name}; use "
+                "solver='outer-approximation' or 'branch-and-bound'"
+            )
+        if not problem.gram.affordable:
+            raise InputError(
+                f"the integer program holds a matrix of all columns, and {problem.n_columns} are "
+                "too many; use solver='outer-approximation' or 'branch-and-bound'"
+            )
+
+    def session(self, maker: CutMaker, scale: float) -> Session:
+        program = _formulated(maker.problem, scale, self.tighten)
+        return _Programmed(maker, scale, _PROGRAMS[self.backend](program))
+
+
+class _Programmed(Session):
+    def ask(
+        self, side: Side, goal: float, tolerance: float, budget: Budget, watch: Watch
+    ) -> Answer:
+        if side.centre:
+            self.model.share(self.positions(side.centre), side.low, side.high)
+        return self.model.solve(goal, tolerance, budget, watch)
+
+
+def _formulated(problem: Problem, scale: float, tighten: bool) -> Program:
+    """State the program over the included columns and the free ones."""
+    index = np.concatenate([np.array(problem.include, dtype=np.intp), problem.free])
+    common = (problem.radius, problem.to_choose, len(problem.include))
+    if not problem.quadratic:
+        rows = problem.y[:, None] * problem.design.take(index)
+        none = np.zeros(index.size)
+        return Program(0.0, none, problem.ridge / scale, *common, rows=rows, unit=1.0 / scale)
+    d = curvature(problem) if tighten else 0.0
+    matrix = problem.gram.full()[np.ix_(index, index)] - d * np.eye(index.size)
+    values, vectors = np.linalg.eigh(matrix / scale)
+    kept = values > 1e-14 * values.max(initial=0.0)
+    factor = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+    linear = -2.0 * problem.correlations[index] / scale
+    return Program(
+        problem.energy / scale, linear, (problem.ridge + d) / scale, *common, factor=factor
+    )

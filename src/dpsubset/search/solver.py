@@ -1,0 +1,27 @@
+"""What a solver is: the questions that a search answers (T17, T23)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from dpsubset.limits import Budget
+from dpsubset.problem import Problem
+from dpsubset.search.found import Found
+
+__all__ = ["Solver"]
+
+
+class Solver(ABC):
+    """A way to find the best supports of a problem."""
+
+    name: ClassVar[str]
+    tolerance: float = 0.0  # relative gap at which answers count as proven; 0 is exact
+
+    @abstractmethod
+    def top(self, problem: Problem, count: int, budget: Budget) -> list[Found]:
+        """Return the `count` best supports, ascending (all, if there are fewer)."""
+
+    @abstractmethod
+    def by_mistakes(self, problem: Problem, budget: Budget) -> list[Found]:
+        """Return, for k = 0, 1, ..., the best support with k columns outside the best support."""
