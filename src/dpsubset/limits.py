@@ -67,6 +67,11 @@ class Budget:
         return self._left <= 0 or (self._timed and time.monotonic() > self._deadline)
 
     @property
+    def spent(self) -> int:
+        """Nodes counted so far."""
+        return self._spent
+
+    @property
     def nodes(self) -> float:
         """Nodes left; infinite without a limit."""
         return self._left

@@ -21,12 +21,15 @@ def curvature(problem: Problem) -> float:
     return gram.smallest
 
 
-def steady(problem: Problem) -> float:
-    """Return the smallest multiplier that keeps eliminations well conditioned (T19)."""
+def steady(problem: Problem, smallest: float | None = None) -> float:
+    """Return the smallest multiplier that keeps eliminations well conditioned (T19).
+
+    `smallest` bounds the eigenvalues that help; by default what is known of X'X.
+    """
     gram = problem.gram
     scale = max(float(np.max(gram.diagonal, initial=0.0)), 1e-3 * problem.x_bound**2)
     floor = 1e-6 * scale
-    smallest = gram.smallest or 0.0
+    smallest = (gram.smallest or 0.0) if smallest is None else smallest
     return 0.0 if problem.ridge + smallest >= floor else floor
 
 

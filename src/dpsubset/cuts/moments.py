@@ -96,7 +96,7 @@ class MomentCuts(CutMaker):
 
     def tangent(self, region: Region, z: Floats, *, tighten: bool = True) -> Cut:
         d = curvature(self.problem) if tighten else 0.0
-        constant, weights, penalty = tangent(self.problem, region, d, self.floor, z)
+        constant, weights, penalty = tangent(self.problem, region, d, steady(self.problem, d), z)
         return Cut(region, constant - elimination_error(self.problem, penalty), weights)
 
     def extended(

@@ -19,7 +19,7 @@ from dpsubset.search.backends.gurobi import GurobiMaster
 from dpsubset.search.backends.highs import HighsMaster
 from dpsubset.search.outside import Outside, Session, Side, Support, yes_or_no
 
-__all__ = ["OuterApproximation"]
+__all__ = ["Approximation", "OuterApproximation"]
 
 _ROUNDS = 60  # of the relaxation, for every side
 _STEP = 0.3  # from the best point so far to the one that the cuts propose
@@ -83,8 +83,15 @@ class OuterApproximation(Outside):
             raise InputError(f"seed must be a whole number of at least 0, not {seed!r}")
         self.seed: int = int(seed)
 
-    def session(self, maker: CutMaker, scale: float) -> Session:
-        return _Approximation(self, maker, scale)
+    @classmethod
+    def paper(cls, *, tolerance: float = 0.005, backend: str = "highs") -> OuterApproximation:
+        """Return the paper's own algorithm: no curvature, no fractional points, start cuts."""
+        return cls(
+            tolerance=tolerance, backend=backend, tighten=False, relax=False, start_share=0.1
+        )
+
+    def session(self, maker: CutMaker, scale: float) -> Approximation:
+        return Approximation(self, maker, scale)
 
 
 def _range(noise: Any) -> tuple[float, float]:
@@ -97,7 +104,7 @@ def _range(noise: Any) -> tuple[float, float]:
     return low, high
 
 
-class _Approximation(Session):
+class Approximation(Session):
     """The master problem, and the cuts it is given."""
 
     model: Master
@@ -111,6 +118,7 @@ class _Approximation(Session):
         self._noise = np.random.default_rng(options.seed)
         self._relaxed: set[Side] = set()
         self._started = False
+        self.cuts = 0  # made so far
 
     def visit(self, support: Support) -> None:
         super().visit(support)
@@ -144,6 +152,7 @@ class _Approximation(Session):
         constant = max(cut.constant, 0.0) / self.scale
         weights = np.minimum(cut.weights / self.scale, constant)
         self.model.add(constant, weights)
+        self.cuts += 1
         return constant - float(weights @ z)
 
     def _start(self, centre: Support) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -198,16 +199,31 @@ class _Walk:
 
     def swap(self, support: Support) -> Support:
         """Score all one-swaps of a support, the centre from now on; return its chosen columns."""
+        for swapped, score in self._swaps(support):
+            self._scores.setdefault(swapped, score)
+        self._centre = support
+        return tuple(j for j in support if j not in self._problem.include)
+
+    def _swaps(self, support: Support) -> Iterator[tuple[Support, float]]:
+        """Return all one-swaps of a support with their scores."""
         problem = self._problem
-        centre = tuple(j for j in support if j not in problem.include)
-        others = problem.free[~np.isin(problem.free, centre)]
-        for j in centre if others.size else ():
+        others = problem.free[~np.isin(problem.free, support)]
+        for j in support if others.size else ():
+            if j in problem.include:
+                continue
             inside = tuple(k for k in support if k != j)
             scores = self._maker.extended(inside, others)
             for new, score in zip(others, scores, strict=True):
-                self._scores.setdefault(tuple(sorted((*inside, int(new)))), float(score))
-        self._centre = support
-        return centre
+                yield tuple(sorted((*inside, int(new)))), float(score)
+
+    def _spread(self, support: Support, side: Side, count: int, listed: Side) -> None:
+        """Visit the one-swaps of a support that belong on the list: they need not be asked for."""
+        near = sorted((v, s) for s, v in self._swaps(support) if side.holds(s))
+        for score, swapped in near:
+            best = self.list(listed, count)
+            if len(best) == count and score >= best[-1][0]:
+                break
+            self._visit(swapped)
 
     def close(self, side: Side, count: int, listed: Side) -> float:
         """Visit supports of a side until no other may be among the `count` best listed ones.
@@ -224,14 +240,17 @@ class _Walk:
             if bound >= goal or self._budget.over:
                 return bound
             answer = self._ask(side, goal, bound)
+            if answer.chosen is None and answer.ended:  # no support below the goal is left
+                return goal if math.isfinite(goal) else bound  # without one, some must be left
             if answer.chosen is None:
-                none = answer.ended and math.isfinite(goal)
-                return max(bound, goal if none else answer.bound)
+                return max(bound, answer.bound)
             bound = max(bound, answer.bound)
             support = self._opened().support(answer.chosen)
             sound = len(support) == self._problem.size and side.holds(support)
             if not sound or not self._visit(support) or not answer.ended:
                 return bound
+            if count > 1:
+                self._spread(support, side, count, listed)
         return math.inf
 
     def _ask(self, side: Side, goal: float, bound: float) -> Answer:

@@ -89,8 +89,11 @@ class _Gurobi(Model):
             return Answer(goal, None, True, nodes)
         bound = float(model.ObjBound)
         bound = min(bound, goal) if bound > -code.INFINITY else -math.inf
+        ended = model.Status == code.OPTIMAL
+        if ended and model.ObjVal >= goal:  # the cutoff is not strict
+            return Answer(goal, None, True, nodes)
         chosen = np.flatnonzero(self._z.X > 0.5) if model.SolCount else None
-        return Answer(bound, chosen, model.Status == code.OPTIMAL, nodes)
+        return Answer(bound, chosen, ended, nodes)
 
 
 class GurobiMaster(_Gurobi, Master):
