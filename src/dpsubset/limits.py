@@ -39,7 +39,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Progress:
-    """A report from a running search: for the owner's eyes only, it depends on the data."""
+    """A report from a running search: for the owner's eyes only, it depends on the data.
+
+    `open` counts the regions that wait; for an outside solver, the supports that were scored.
+    """
 
     nodes: int
     open: int

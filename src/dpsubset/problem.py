@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.checks import positive
 from dpsubset.designs import ColumnCache, Design, Features, Gram, as_design, unmasked
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError, UnprovenError
@@ -19,26 +20,13 @@ from dpsubset.labels import as_labels
 from dpsubset.losses import Fit, Loss, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
 
-__all__ = ["IMPRECISE", "Problem", "positive"]
+__all__ = ["IMPRECISE", "Problem"]
 
 IMPRECISE = (
     "a score could not be computed as precisely as the guarantee needs, so nothing is released; "
     "whether that happens depends on the data, so count the budget as spent. A larger ridge helps"
 )
 _REMEMBERED = 4096  # scores of supports that were fitted
-
-
-def positive(value: Any, name: str, *, zero: bool = False) -> float:
-    """Return a parameter as a float, or say what it must be.
-
-    The range leaves room for squares and products in float64.
-    """
-    good = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    number = float(value) if good else math.nan
-    if 1e-20 <= number <= 1e20 or (zero and number == 0):
-        return number
-    kind = "zero or a number" if zero else "a number"
-    raise InputError(f"{name} must be {kind} between 1e-20 and 1e20, not {value!r}")
 
 
 class Problem:

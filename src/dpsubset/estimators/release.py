@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsubset.checks import positive
 from dpsubset.designs import as_design
 from dpsubset.errors import InputError
 from dpsubset.estimators.bounds import narrowed, rescale_target
@@ -23,7 +24,7 @@ from dpsubset.mechanisms import (
     TopR,
 )
 from dpsubset.privacy import Guarantee
-from dpsubset.problem import Problem, positive
+from dpsubset.problem import Problem
 from dpsubset.search import Limits
 
 __all__ = [

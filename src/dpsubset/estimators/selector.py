@@ -12,6 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpsubset.checks import yes_or_no
 from dpsubset.errors import InputError
 from dpsubset.estimators.bounds import column_limits
 from dpsubset.estimators.inputs import as_matrix, column_positions
@@ -178,8 +179,7 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             The target: numbers, or for a classification loss labels of two classes, such as -1
             and +1, 0 and 1, truth values, or two strings.
         """
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise InputError(f"fit_intercept must be True or False, not {self.fit_intercept!r}")
+        yes_or_no(self.fit_intercept, "fit_intercept")
         for name in ("support_", "release_", "guarantee_", "classes_"):
             self.__dict__.pop(name, None)  # a fit that fails leaves no older result behind
         mechanism, loss = self._mechanism(), as_loss(self.loss)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.checks import positive, whole
 from dpsubset.cuts import cut_maker
 from dpsubset.cuts.region import root
 from dpsubset.errors import InputError
 from dpsubset.limits import Limits
 from dpsubset.privacy import Guarantee, Randomness, as_randomness, check_neighbours, exponent
-from dpsubset.problem import Problem, positive
+from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support, list_region
 
 __all__ = ["Mechanism", "Release", "Sampler"]
@@ -103,11 +103,10 @@ class Mechanism(ABC):
         random_state: int | np.random.Generator | None = None,
     ) -> NDArray[np.int64]:
         """Return many supports, one a row: for experiments and audits, each draw costs epsilon."""
-        if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 0:
-            raise InputError(f"count must be a whole number, not {count!r}")
+        count = whole(count, "count", 0)
         randomness = as_randomness(random_state)
         sampler = self._sampler(problem)
-        out = np.empty((int(count), problem.size), dtype=np.int64)
+        out = np.empty((count, problem.size), dtype=np.int64)
         for row in out:
             row[:] = sampler(randomness)
         return out

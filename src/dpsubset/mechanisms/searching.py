@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dpsubset.checks import yes_or_no
 from dpsubset.errors import InputError, UnprovenError
 from dpsubset.limits import REFUSED, Limits
 from dpsubset.mechanisms.base import Mechanism
@@ -40,7 +41,7 @@ class Searching(Mechanism):
     ) -> None:
         super().__init__(epsilon, neighbours=neighbours, sensitivity=sensitivity, limits=limits)
         self.solver = as_solver(solver)
-        self.accept_gap = bool(accept_gap)
+        self.accept_gap = yes_or_no(accept_gap, "accept_gap")
         if self.solver.tolerance and not self.accept_gap:
             raise InputError(
                 f"the solver {self.solver.name!r} proves its answers to a tolerance only, which "

@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 
 from dpsubset import search
 from dpsubset.arrays import Floats
+from dpsubset.checks import whole
 from dpsubset.errors import InputError
 from dpsubset.limits import Limits
 from dpsubset.mechanisms.base import Sampler
@@ -78,9 +79,6 @@ class TopR(Searching):
             solver=solver,
             accept_gap=accept_gap,
         )
-        whole = isinstance(count, numbers.Integral) and not isinstance(count, bool)
-        if count is not None and not (whole and count >= 2):
-            raise InputError(f"count must be a whole number of at least 2, not {count!r}")
         finite = isinstance(trials, numbers.Integral) and not isinstance(trials, bool)
         if trials != math.inf and not (finite and 1 <= trials <= 10**15):
             raise InputError(
@@ -93,7 +91,7 @@ class TopR(Searching):
                 "the paper's guarantee for finite trials depends on the number of rows, which is "
                 "private under add-remove; use trials=inf or accounting='sharp'"
             )
-        self.count = None if count is None else int(count)
+        self.count = None if count is None else whole(count, "count", 2)
         self.trials = trials
         self.accounting = accounting
 

@@ -6,8 +6,7 @@ outer approximation and an off-the-shelf integer program, which prove them to a 
 
 from __future__ import annotations
 
-import numbers
-
+from dpsubset.checks import whole
 from dpsubset.errors import InputError
 from dpsubset.limits import Budget, Limits, Progress, ProgressCallback
 from dpsubset.problem import Problem
@@ -78,9 +77,8 @@ def top(
     progress: ProgressCallback | None = None,
 ) -> list[Found]:
     """Return the `count` supports of smallest score, ascending (all, if there are fewer)."""
-    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < 1:
-        raise InputError(f"count must be a whole number of at least 1, not {count!r}")
-    return as_solver(solver).top(problem, int(count), Budget(limits, progress))
+    count = whole(count, "count", 1)
+    return as_solver(solver).top(problem, count, Budget(limits, progress))
 
 
 def best_by_mistakes(

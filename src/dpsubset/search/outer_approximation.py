@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpsubset.arrays import Floats
+from dpsubset.checks import whole, yes_or_no
 from dpsubset.cuts import CutMaker
 from dpsubset.cuts.region import root
 from dpsubset.errors import InputError
@@ -17,7 +18,7 @@ from dpsubset.limits import Budget
 from dpsubset.search.backends import Answer, Master, Watch
 from dpsubset.search.backends.gurobi import GurobiMaster
 from dpsubset.search.backends.highs import HighsMaster
-from dpsubset.search.outside import Outside, Session, Side, Support, yes_or_no
+from dpsubset.search.outside import Outside, Session, Side, Support
 
 __all__ = ["Approximation", "OuterApproximation"]
 
@@ -79,9 +80,7 @@ class OuterApproximation(Outside):
         if not (isinstance(start_share, numbers.Real) and 0 <= start_share <= 1):
             raise InputError(f"start_share must be a number from 0 to 1, not {start_share!r}")
         self.start_share: float = float(start_share)
-        if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
-            raise InputError(f"seed must be a whole number of at least 0, not {seed!r}")
-        self.seed: int = int(seed)
+        self.seed: int = whole(seed, "seed", 0)
 
     @classmethod
     def paper(cls, *, tolerance: float = 0.005, backend: str = "highs") -> OuterApproximation:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dpsubset.checks import yes_or_no
 from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.cuts.start import hard_thresholding, in_bucket, start
 from dpsubset.errors import InputError
@@ -24,7 +25,7 @@ from dpsubset.search.backends import Answer, Model, Positions, Watch, need
 from dpsubset.search.found import Found
 from dpsubset.search.solver import Solver
 
-__all__ = ["Outside", "Session", "Side", "Support", "yes_or_no"]
+__all__ = ["Outside", "Session", "Side", "Support"]
 
 _SMALLEST, _LARGEST = 1e-5, 0.5  # tolerances
 _MARGIN = 1e-6  # by which bounds are lowered, against the value without columns
@@ -85,13 +86,6 @@ class Session(ABC):
         self, side: Side, goal: float, tolerance: float, budget: Budget, watch: Watch
     ) -> Answer:
         """Look for a support of the side that was not visited and may score below `goal`."""
-
-
-def yes_or_no(value: object, name: str) -> bool:
-    """Return a switch, or say what it must be."""
-    if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} must be True or False, not {value!r}")
-    return bool(value)
 
 
 class Outside(Solver):

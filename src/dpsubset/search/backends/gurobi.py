@@ -32,7 +32,8 @@ def _explained(api: Any) -> Iterator[None]:
         if error.errno == _TOO_LARGE:
             raise InputError(
                 "the problem is larger than Gurobi's size-limited licence allows (2000 variables "
-                "and 2000 rows); install a full licence or use another backend"
+                "and 2000 rows, far fewer with cones); install a full licence or use another "
+                "backend"
             ) from None
         if error.errno in _NO_LICENCE:
             raise InputError(
