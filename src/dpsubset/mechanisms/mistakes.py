@@ -49,8 +49,9 @@ class Mistakes(Searching):
         return replace(promise, condition=condition)
 
     def _sampler(self, problem: Problem) -> Sampler:
+        found = search.best_by_mistakes(problem, solver=self.solver, limits=self.limits)
         found = self._proven(
-            search.best_by_mistakes(problem, solver=self.solver, limits=self.limits)
+            found, 1 + min(problem.to_choose, problem.free.size - problem.to_choose)
         )
         kappa = self.kappa(problem)
         inside = np.array([j for j in found[0].support if j not in problem.include], dtype=np.intp)

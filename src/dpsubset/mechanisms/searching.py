@@ -76,8 +76,8 @@ class Searching(Mechanism):
         )
 
     @staticmethod
-    def _proven(found: list[Found]) -> list[Found]:
-        """Refuse a search that did not come to its end."""
-        if not all(f.proven for f in found):
+    def _proven(found: list[Found], count: int) -> list[Found]:
+        """Refuse a search that did not come to its end, or has not as many entries as asked."""
+        if len(found) != count or not all(f.proven for f in found):
             raise UnprovenError(REFUSED)
         return found

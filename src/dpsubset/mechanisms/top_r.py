@@ -127,7 +127,8 @@ class TopR(Searching):
 
     def _sampler(self, problem: Problem) -> Sampler:
         count = self._resolved_count(problem)
-        found = self._proven(search.top(problem, count, solver=self.solver, limits=self.limits))
+        found = search.top(problem, count, solver=self.solver, limits=self.limits)
+        found = self._proven(found, count)
         supports = [np.array(f.support, dtype=np.int64) for f in found]
         logs = -self.kappa(problem) * np.array([f.score for f in found])
         if len(found) == problem.n_supports:

@@ -76,17 +76,28 @@ class _Programmed(Session):
 def _formulated(problem: Problem, scale: float, tighten: bool) -> Program:
     """State the program over the included columns and the free ones."""
     index = np.concatenate([np.array(problem.include, dtype=np.intp), problem.free])
-    common = (problem.radius, problem.to_choose, len(problem.include))
+    common = (problem.to_choose, len(problem.include))
+    d = curvature(problem) if problem.quadratic and tighten else 0.0
+    radius = _reached(problem, scale, d)
+    penalty = (problem.ridge + d) * radius**2 / scale
     if not problem.quadratic:
-        rows = problem.y[:, None] * problem.design.take(index)
-        none = np.zeros(index.size)
-        return Program(0.0, none, problem.ridge / scale, *common, rows=rows, unit=1.0 / scale)
-    d = curvature(problem) if tighten else 0.0
+        rows = problem.y[:, None] * problem.design.take(index) * radius
+        return Program(0.0, np.zeros(index.size), penalty, *common, rows=rows, unit=1.0 / scale)
     matrix = problem.gram.full()[np.ix_(index, index)] - d * np.eye(index.size)
-    values, vectors = np.linalg.eigh(matrix / scale)
+    values, vectors = np.linalg.eigh(matrix * (radius**2 / scale))
     kept = values > 1e-14 * values.max(initial=0.0)
     factor = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
-    linear = -2.0 * problem.correlations[index] / scale
-    return Program(
-        problem.energy / scale, linear, (problem.ridge + d) / scale, *common, factor=factor
-    )
+    linear = problem.correlations[index] * (-2.0 * radius / scale)
+    return Program(problem.energy / scale, linear, penalty, *common, factor=factor)
+
+
+def _reached(problem: Problem, scale: float, d: float) -> float:
+    """Return a radius that no best coefficients exceed; a smaller one makes a better model.
+
+    At the best coefficients ridge |b|^2 is at most the value without columns, and so is a quarter
+    of |X b|^2, which is at least d |b|^2, for squared loss.
+    """
+    norms = [problem.radius]
+    norms += [1.01 * np.sqrt(scale / problem.ridge)] if problem.ridge else []
+    norms += [2.02 * np.sqrt(scale / d)] if d else []
+    return float(min(norms))

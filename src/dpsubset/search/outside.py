@@ -131,7 +131,10 @@ class Outside(Solver):
             far = Side(centre, 0, len(centre) - 2)
             walk.start(2)
             bound = walk.close(far, count, _ALL)
-        return [walk.found(score, s, bound) for score, s in walk.list(_ALL, count)]
+        listed = [walk.found(score, s, bound) for score, s in walk.list(_ALL, count)]
+        if len(listed) < min(count, problem.n_supports):  # short of entries: proves nothing
+            return [replace(entry, proven=False) for entry in listed]
+        return listed
 
     def by_mistakes(self, problem: Problem, budget: Budget) -> list[Found]:
         """Visit a best support and all its one-swaps; then ask for 2, 3, ... mistakes."""
@@ -165,7 +168,7 @@ class _Walk:
         self._budget = budget
         self._maker = cut_maker(problem)
         nothing = np.zeros(problem.n_rows)
-        self._scale = float(problem.loss.value(problem.y, nothing).sum())
+        self._scale = float(problem.loss.value(problem.y, nothing).sum()) or 1.0
         self._session: Session | None = None
         self._scores: dict[Support, float] = {}
         self._centre: Support = ()

@@ -63,12 +63,16 @@ class Shortlist:
         self.filled = int(push(self.heap, self.filled, score, key, support))
 
     def found(self, bound: float, slack: float) -> list[Found]:
-        """Return the list in ascending order; supports not on it score at least `bound`."""
+        """Return the list in ascending order; supports not on it score at least `bound`.
+
+        A list that is short of entries, though some are left, proves nothing.
+        """
         rows = [tuple(sorted(int(j) for j in row)) for row in self.supports[: self.filled]]
         scored = sorted((float(self.scores[i]), row) for i, row in enumerate(rows))
+        complete = self.filled == self.scores.size or bound == math.inf
         gaps = [max(score - max(bound, 0.0), 0.0) for score, _ in scored]
         return [
-            Found(row, score, gap <= slack, gap if gap > slack else 0.0)
+            Found(row, score, gap <= slack and complete, gap if gap > slack else 0.0)
             for (score, row), gap in zip(scored, gaps, strict=True)
         ]
 

@@ -74,16 +74,15 @@ class Master(Model):
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """The paper's integer program, in units of the value without columns (T23).
+    """The paper's integer program, in units of the ball and of the value without columns (T23).
 
     Minimise constant + linear'b + |factor b|^2 + unit * sum(max(0, 1 - rows b)) + penalty * sum(t)
-    over b_j^2 <= t_j z_j, sum(t) <= radius^2, and `choose` of the columns after the first `fixed`.
+    over b_j^2 <= t_j z_j, sum(t) <= 1, and `choose` of the columns after the first `fixed`.
     """
 
     constant: float
     linear: Floats
     penalty: float
-    radius: float
     choose: int
     fixed: int
     factor: Floats | None = None

@@ -146,12 +146,12 @@ class GurobiProgram(_Gurobi):
     def __init__(self, program: Program) -> None:
         p, fixed = program.linear.size, program.fixed
         super().__init__(p - fixed)
-        model, radius = self._model, program.radius
+        model = self._model
         with _explained(self._api):
-            beta = model.addMVar(p, lb=-radius, ub=radius)
-            theta = model.addMVar(p, lb=0.0, ub=radius**2)
+            beta = model.addMVar(p, lb=-1.0, ub=1.0)
+            theta = model.addMVar(p, lb=0.0, ub=1.0)
             model.addConstr(self._z.sum() == program.choose)
-            model.addConstr(theta.sum() <= radius**2)
+            model.addConstr(theta.sum() <= 1.0)
             value = program.constant + program.linear @ beta + program.penalty * theta.sum()
             if program.factor is not None:
                 u = model.addMVar(program.factor.shape[0], lb=-math.inf)
@@ -162,8 +162,8 @@ class GurobiProgram(_Gurobi):
                 model.addConstr(xi + program.rows @ beta >= 1.0)
                 value = value + program.unit * xi.sum()
             free, wide = beta[fixed:], theta[fixed:]
-            model.addConstr(free <= radius * self._z)
-            model.addConstr(free >= -radius * self._z)
+            model.addConstr(free <= self._z)
+            model.addConstr(free >= -self._z)
             for j in range(p - fixed):
                 model.addConstr(free[j] * free[j] <= wide[j] * self._z[j])
             for j in range(fixed):

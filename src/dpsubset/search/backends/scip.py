@@ -15,6 +15,7 @@ __all__ = ["ScipProgram"]
 _PARAMETERS: dict[str, Any] = {
     "display/verblevel": 0,
     "numerics/feastol": 1e-7,
+    "constraints/nonlinear/tightenlpfeastol": False,  # it complains where it cannot
     "parallel/maxnthreads": 1,
 }
 _INFINITE = 1e20  # SCIP's own
@@ -28,21 +29,21 @@ class ScipProgram(Model):
         self._model = model = self._api.Model()
         model.setParams(_PARAMETERS)
         model.setHeuristics(self._api.SCIP_PARAMSETTING.OFF)  # good supports are known before
-        p, fixed, r = program.linear.size, program.fixed, program.radius
+        p, fixed = program.linear.size, program.fixed
         total = self._api.quicksum
-        beta = [model.addVar(lb=-r, ub=r) for _ in range(p)]
-        theta = [model.addVar(lb=0.0, ub=r * r) for _ in range(p)]
+        beta = [model.addVar(lb=-1.0, ub=1.0) for _ in range(p)]
+        theta = [model.addVar(lb=0.0, ub=1.0) for _ in range(p)]
         self._z = z = [model.addVar(vtype="B") for _ in range(p - fixed)]
         model.addCons(total(z) == program.choose)
-        model.addCons(total(theta) <= r * r)
+        model.addCons(total(theta) <= 1.0)
         for j, (b, t) in enumerate(zip(beta, theta, strict=True)):
             if j < fixed:
                 model.addCons(b * b <= t)
                 continue
             chosen = z[j - fixed]
             model.addCons(b * b <= t * chosen)
-            model.addCons(b <= r * chosen)
-            model.addCons(b >= -r * chosen)
+            model.addCons(b <= chosen)
+            model.addCons(b >= -chosen)
         value = total(float(c) * b for c, b in zip(program.linear, beta, strict=True))
         value += program.penalty * total(theta) + program.constant
         if program.factor is not None:
