@@ -174,16 +174,11 @@ def ask_and_check(
     return [best, *top, *buckets]
 
 
-def suits_mip(case: Case) -> bool:
-    """Tell whether SCIP answers within a few seconds."""
-    return case.loss in MIXED_INTEGER and case.X.shape[1] <= 12
-
-
 ASKED = [
     (name, index)
     for name in SOLVERS
     for index in range(PROBLEMS)
-    if name != "mip" or suits_mip(nth_case(index))
+    if name != "mip" or nth_case(index).loss in MIXED_INTEGER
 ]
 
 
