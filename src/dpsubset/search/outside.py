@@ -171,6 +171,7 @@ class _Walk:
         self._scale = float(problem.loss.value(problem.y, nothing).sum()) or 1.0
         self._session: Session | None = None
         self._scores: dict[Support, float] = {}
+        self._ruled_out: list[Support] = []  # one-swaps are not: no later side holds them
         self._centre: Support = ()
 
     def list(self, side: Side, count: int) -> list[tuple[float, Support]]:
@@ -271,6 +272,7 @@ class _Walk:
         if support in self._scores:
             return False
         self._scores[support] = self._problem.score(support)
+        self._ruled_out.append(support)
         if self._session is not None:
             self._session.visit(support)
         return True
@@ -278,6 +280,6 @@ class _Walk:
     def _opened(self) -> Session:
         if self._session is None:
             self._session = self._solver.session(self._maker, self._scale)
-            for support in self._scores:
+            for support in self._ruled_out:
                 self._session.visit(support)
         return self._session

@@ -69,22 +69,24 @@ class _Gurobi(Model):
         model.Params.TimeLimit = max(min(budget.seconds, code.INFINITY), 0.0)
         model.Params.NodeLimit = min(budget.nodes, code.INFINITY)
         model.Params.Cutoff = min(goal, code.INFINITY)
-        stopped: list[BaseException] = []
+        stopped: list[BaseException | None] = []
 
         def look(current: Any, where: int) -> None:
             if where == code.Callback.MIP and not stopped:
                 try:
-                    over = watch(current.cbGet(code.Callback.MIP_OBJBND))
+                    if watch(current.cbGet(code.Callback.MIP_OBJBND)):
+                        stopped.append(None)
                 except BaseException as error:  # Gurobi would print it and go on
                     stopped.append(error)
-                    over = True
-                if over:
+                if stopped:
                     current.terminate()
 
         with _explained(api):
             model.optimize(look)
-        if stopped:
+        if stopped and stopped[0] is not None:
             raise stopped[0]
+        if model.Status == code.INTERRUPTED and not stopped:
+            raise KeyboardInterrupt
         nodes = int(model.NodeCount)
         if model.Status in (code.INFEASIBLE, code.CUTOFF):
             return Answer(goal, None, True, nodes)

@@ -15,7 +15,7 @@ __all__ = ["HighsMaster"]
 
 _OPTIONS: dict[str, Any] = {
     "output_flag": False,
-    "threads": 1,
+    "parallel": "off",  # a number of threads would clash with other users of HiGHS
     "presolve": "off",  # rows are dense and few: nothing to gain
     "mip_heuristic_run_rins": False,  # they take most of the time, and the loop needs bounds
     "mip_heuristic_run_rens": False,
