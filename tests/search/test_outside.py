@@ -12,6 +12,7 @@ import pytest
 from scipy.optimize import linprog
 
 from dpsubset import Mistakes, Problem, TopR, search
+from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.errors import InputError, UnprovenError
 from dpsubset.limits import REFUSED, Budget, Limits
 from dpsubset.search.backends import Answer, Master
@@ -280,3 +281,52 @@ def test_when_the_papers_check_fails_the_search_goes_on() -> None:
         found = search.top(problem, count, solver=solver)
         assert all(f.proven for f in found)
         assert [f.support for f in found] == [s for s, _ in truth[:count]]
+
+
+def test_how_a_solver_breaks_does_not_leave_a_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the solver may tell of the data: all of them have one text, and no cause."""
+
+    def breaks(*given: object) -> Answer:
+        raise ZeroDivisionError("row 17 has the value 3.14")
+
+    monkeypatch.setattr(HighsMaster, "solve", breaks)
+    monkeypatch.setattr(HighsMaster, "relaxed", breaks)
+    problem = hard_problem()
+    with pytest.raises(ZeroDivisionError):
+        search.top(problem, 60, solver="outer-approximation")
+    for mechanism in (TopR, Mistakes):
+        with pytest.raises(UnprovenError) as caught:
+            mechanism(1.0, solver="outer-approximation", accept_gap=True).release(problem)
+        assert str(caught.value) == REFUSED
+        assert caught.value.__suppress_context__
+        assert caught.value.__cause__ is None
+
+
+def test_what_is_public_of_a_problem_is_said_by_a_mechanism_too() -> None:
+    X = np.random.default_rng(0).uniform(-1, 1, (30, 5))
+    problem = Problem(X, X[:, 0], size=2, loss="absolute", x_bound=1.0, y_bound=1.0, radius=1.0)
+    with pytest.raises(InputError, match="squared and hinge loss, not absolute"):
+        TopR(1.0, solver="mip", accept_gap=True).release(problem)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+def test_one_swaps_that_a_limit_leaves_unscored_are_bounded_all_the_same(
+    solver: search.Solver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock runs out while the one-swaps of the best support are scored."""
+    problem = hard_problem()
+    kind = type(cut_maker(problem))
+    clock = iter(range(10**6))
+    late = [False]
+    extended = kind.extended
+
+    def slow(self: CutMaker, *given: object) -> np.ndarray:
+        late[0] = next(clock) >= 1
+        return extended(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kind, "extended", slow)
+    monkeypatch.setattr(Budget, "over", property(lambda self: late[0]))
+    found = search.top(problem, 60, solver=solver)
+    check_claims(found, problem)
+    assert not any(f.proven for f in found)
+    assert len(found) < 60

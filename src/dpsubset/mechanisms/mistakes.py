@@ -49,10 +49,8 @@ class Mistakes(Searching):
         return replace(promise, condition=condition)
 
     def _sampler(self, problem: Problem) -> Sampler:
-        found = search.best_by_mistakes(problem, solver=self.solver, limits=self.limits)
-        found = self._proven(
-            found, 1 + min(problem.to_choose, problem.free.size - problem.to_choose)
-        )
+        buckets = 1 + min(problem.to_choose, problem.free.size - problem.to_choose)
+        found = self._searched(search.best_by_mistakes, problem, count=buckets)
         kappa = self.kappa(problem)
         inside = np.array([j for j in found[0].support if j not in problem.include], dtype=np.intp)
         outside = problem.free[~np.isin(problem.free, inside)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from dpsubset.checks import yes_or_no
@@ -75,9 +76,20 @@ class Searching(Mechanism):
             ),
         )
 
-    @staticmethod
-    def _proven(found: list[Found], count: int) -> list[Found]:
-        """Refuse a search that did not come to its end, or has not as many entries as asked."""
+    def _searched(
+        self, ask: Callable[..., list[Found]], problem: Problem, *given: int, count: int
+    ) -> list[Found]:
+        """Refuse a search that did not come to its end, or has not as many entries as asked.
+
+        How an outside solver fails may depend on the data: one text serves for all.
+        """
+        self.solver.check(problem)
+        try:
+            found = ask(problem, *given, solver=self.solver, limits=self.limits)
+        except Exception:
+            if not self.solver.tolerance:
+                raise
+            raise UnprovenError(REFUSED) from None
         if len(found) != count or not all(f.proven for f in found):
             raise UnprovenError(REFUSED)
         return found

@@ -127,8 +127,7 @@ class TopR(Searching):
 
     def _sampler(self, problem: Problem) -> Sampler:
         count = self._resolved_count(problem)
-        found = search.top(problem, count, solver=self.solver, limits=self.limits)
-        found = self._proven(found, count)
+        found = self._searched(search.top, problem, count, count=count)
         supports = [np.array(f.support, dtype=np.int64) for f in found]
         logs = -self.kappa(problem) * np.array([f.score for f in found])
         if len(found) == problem.n_supports:

@@ -47,7 +47,8 @@ class MIP(Outside):
     ) -> None:
         super().__init__(tolerance, backend, tighten)
 
-    def accepts(self, problem: Problem) -> None:
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
         if not (problem.quadratic or isinstance(problem.loss, Hinge)):
             raise InputError(
                 f"the integer program is for squared and hinge loss, not {problem.loss.name}; use "

@@ -135,7 +135,7 @@ class Approximation(Session):
             self._relaxed.add(side)
             bound = self._relax(side, goal, watch)
             if bound >= goal:
-                return Answer(bound, None, True)
+                return Answer(goal, None, True)
         return self.model.solve(goal, tolerance, budget, watch)
 
     def _touch(self, support: Support) -> None:
@@ -175,7 +175,7 @@ class Approximation(Session):
         value = self._cut(np.maximum(inner, 1e-4))
         proposed, bound = self.model.relaxed()
         for _ in range(_ROUNDS):
-            if bound >= goal or value - bound < _NEAR or watch(bound):
+            if bound >= goal or value - bound < _NEAR or bound == -math.inf or watch(bound):
                 break
             z = inner + _STEP * (proposed - inner)
             here = self._cut(np.maximum(z, 1e-4))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 from abc import ABC, abstractmethod
+from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -110,8 +111,8 @@ class Outside(Solver):
         options = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
         return f"{type(self).__name__}({options})"
 
-    def accepts(self, problem: Problem) -> None:
-        """Refuse problems that the solver is not made for."""
+    def check(self, problem: Problem) -> None:
+        need(self.backend)  # whether it is missing must not depend on the data
 
     @abstractmethod
     def session(self, maker: CutMaker, scale: float) -> Session:
@@ -126,11 +127,9 @@ class Outside(Solver):
         walk = _Walk(self, problem, budget)
         walk.start()
         bound = walk.close(_ALL, 1, _ALL)
-        if count > 1:
-            centre = walk.swap(walk.list(_ALL, 1)[0][1])
-            far = Side(centre, 0, len(centre) - 2)
+        if count > 1 and walk.swap(walk.list(_ALL, 1)[0][1]):
             walk.start(2)
-            bound = walk.close(far, count, _ALL)
+            bound = walk.close(Side(walk.centre, 0, len(walk.centre) - 2), count, _ALL)
         listed = [walk.found(score, s, bound) for score, s in walk.list(_ALL, count)]
         if len(listed) < min(count, problem.n_supports):  # short of entries: proves nothing
             return [replace(entry, proven=False) for entry in listed]
@@ -143,9 +142,10 @@ class Outside(Solver):
         bound = walk.close(_ALL, 1, _ALL)
         score, support = walk.list(_ALL, 1)[0]
         out = [first := walk.found(score, support, bound)]
-        centre = walk.swap(support)
-        for mistakes in range(1, len(centre) + 1):
-            side = Side(centre, len(centre) - mistakes, len(centre) - mistakes)
+        walk.swap(support)
+        t = len(walk.centre)
+        for mistakes in range(1, t + 1):
+            side = Side(walk.centre, t - mistakes, t - mistakes)
             if side.count(problem) == 0:
                 break
             if mistakes > 1:
@@ -161,8 +161,7 @@ class _Walk:
     """The supports that were visited, and the solver that says where to go next."""
 
     def __init__(self, solver: Outside, problem: Problem, budget: Budget) -> None:
-        solver.accepts(problem)
-        need(solver.backend)  # whether it is missing must not depend on the data
+        solver.check(problem)
         self._solver = solver
         self._problem = problem
         self._budget = budget
@@ -172,7 +171,8 @@ class _Walk:
         self._session: Session | None = None
         self._scores: dict[Support, float] = {}
         self._ruled_out: list[Support] = []  # one-swaps are not: no later side holds them
-        self._centre: Support = ()
+        self._first: Support = ()
+        self.centre: Support = ()  # the same without the included columns
 
     def list(self, side: Side, count: int) -> list[tuple[float, Support]]:
         """Return the best visited supports of a side, ascending."""
@@ -189,26 +189,31 @@ class _Walk:
     def start(self, mistakes: int = 0) -> None:
         """Visit a few good supports, found by the usual heuristics."""
         if mistakes:
-            known = in_bucket(self._maker, self._centre, mistakes, _STARTS)
+            most = 1 if self._budget.over else _STARTS
+            known = in_bucket(self._maker, self._first, mistakes, most)
         else:
             known = [start(self._maker), hard_thresholding(self._problem)]
         for support in known:
             self._visit(support)
 
-    def swap(self, support: Support) -> Support:
-        """Score all one-swaps of a support, the centre from now on; return its chosen columns."""
+    def swap(self, support: Support) -> bool:
+        """Score all one-swaps of a support, the centre from now on; False if a limit ends that."""
+        self._first = support
+        self.centre = tuple(j for j in support if j not in self._problem.include)
         for swapped, score in self._swaps(support):
             self._scores.setdefault(swapped, score)
-        self._centre = support
-        return tuple(j for j in support if j not in self._problem.include)
+        near = Side(self.centre, len(self.centre) - 1, len(self.centre) - 1)
+        return sum(near.holds(s) for s in self._scores) == near.count(self._problem)
 
     def _swaps(self, support: Support) -> Iterator[tuple[Support, float]]:
-        """Return all one-swaps of a support with their scores."""
+        """Return all one-swaps of a support with their scores, as far as the limits allow."""
         problem = self._problem
         others = problem.free[~np.isin(problem.free, support)]
         for j in support if others.size else ():
             if j in problem.include:
                 continue
+            if self._budget.over:
+                return
             inside = tuple(k for k in support if k != j)
             scores = self._maker.extended(inside, others)
             for new, score in zip(others, scores, strict=True):
@@ -217,11 +222,13 @@ class _Walk:
     def _spread(self, support: Support, side: Side, count: int, listed: Side) -> None:
         """Visit the one-swaps of a support that belong on the list: they need not be asked for."""
         near = sorted((v, s) for s, v in self._swaps(support) if side.holds(s))
+        best = [score for score, _ in self.list(listed, count)]
         for score, swapped in near:
-            best = self.list(listed, count)
-            if len(best) == count and score >= best[-1][0]:
+            if (len(best) == count and score >= best[-1]) or self._budget.over:
                 break
-            self._visit(swapped)
+            if self._visit(swapped):
+                insort(best, score)
+                del best[count:]
 
     def close(self, side: Side, count: int, listed: Side) -> float:
         """Visit supports of a side until no other may be among the `count` best listed ones.
@@ -229,8 +236,9 @@ class _Walk:
         Returns a bound on the scores of the side that were not visited: infinite if all were.
         """
         bound = 0.0
-        supports = side.count(self._problem)
-        while sum(side.holds(s) for s in self._scores) < supports:
+        left = side.count(self._problem) - sum(side.holds(s) for s in self._scores)
+        before = len(self._scores)
+        while len(self._scores) - before < left:  # all that is visited here is of the side
             best = self.list(listed, count)
             goal = math.inf
             if len(best) == count:
@@ -238,8 +246,9 @@ class _Walk:
             if bound >= goal or self._budget.over:
                 return bound
             answer = self._ask(side, goal, bound)
-            if answer.chosen is None and answer.ended:  # no support below the goal is left
-                return goal if math.isfinite(goal) else bound  # without one, some must be left
+            # No support below the goal is left. Without a goal that cannot be: some are left.
+            if answer.chosen is None and answer.ended:
+                return max(bound, min(goal, answer.bound)) if math.isfinite(goal) else bound
             if answer.chosen is None:
                 return max(bound, answer.bound)
             bound = max(bound, answer.bound)
@@ -261,11 +270,11 @@ class _Walk:
             self._budget.report(len(self._scores), best, max(bound, here))
             return self._budget.over
 
-        answer = self._opened().ask(
-            side, (goal + margin) / scale, self._solver.tolerance / 4, self._budget, watch
-        )
+        limit = (goal + margin) / scale
+        answer = self._opened().ask(side, limit, self._solver.tolerance / 4, self._budget, watch)
         self._budget.spend(answer.nodes + 1)
-        return replace(answer, bound=answer.bound * scale - margin)
+        reached = goal if answer.bound >= limit else answer.bound * scale - margin
+        return replace(answer, bound=reached)
 
     def _visit(self, support: Support) -> bool:
         """Score a support and rule it out; False if that was done before."""

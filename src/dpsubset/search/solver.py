@@ -18,6 +18,9 @@ class Solver(ABC):
     name: ClassVar[str]
     tolerance: float = 0.0  # relative gap at which answers count as proven; 0 is exact
 
+    def check(self, problem: Problem) -> None:  # noqa: B027
+        """Refuse a problem that the solver is not made for, by what is public of it."""
+
     @abstractmethod
     def top(self, problem: Problem, count: int, budget: Budget) -> list[Found]:
         """Return the `count` best supports, ascending (all, if there are fewer)."""

@@ -124,6 +124,8 @@ class GurobiMaster(_Gurobi, Master):
                 for limit in ("TimeLimit", "Cutoff"):
                     self._model.setParam(limit, self._api.GRB.INFINITY)
                 self._model.optimize()
+            if self._model.Status == self._api.GRB.INTERRUPTED:
+                raise KeyboardInterrupt
             self._idle = [False] * len(self._cuts)
             if self._model.Status != self._api.GRB.OPTIMAL:
                 return np.zeros(self._z.size), -math.inf

@@ -109,7 +109,8 @@ class HighsMaster(Master):
         if math.isfinite(info.objective_function_value):
             values = np.array(model.getSolution().col_value)[:-1]
             chosen = np.flatnonzero(values > 0.5)
-        return Answer(bound, chosen, ending == status.kOptimal, nodes)
+        ended = ending == status.kOptimal and chosen is not None
+        return Answer(bound, chosen, ended, nodes)
 
     def _whole(self, whole: bool) -> None:
         kinds = self._api.HighsVarType

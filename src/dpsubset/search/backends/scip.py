@@ -100,7 +100,8 @@ class ScipProgram(Model):
         model.freeTransform()
         if status == "infeasible":
             return Answer(goal, None, True, nodes)
-        return Answer(bound, chosen, status in ("optimal", "gaplimit"), nodes)
+        ended = status in ("optimal", "gaplimit") and chosen is not None
+        return Answer(bound, chosen, ended, nodes)
 
     def _look(self, model: Any, _: Any) -> None:
         """Let the caller watch; SCIP would swallow an error raised here."""
