@@ -75,16 +75,17 @@ def tangent(
 
     Valid at any multiplier of the ball; a few Newton steps find the one of the fit at z.
     """
-    few = region.to_choose + _FEW_COLUMNS
-    most = _COLUMNS if problem.gram.affordable else few
+    most = _COLUMNS if problem.gram.affordable else region.to_choose + _FEW_COLUMNS
     worth = z * problem.correlations[region.free] ** 2
     worth[z >= 1.0] = np.inf
     likely = np.argsort(-worth, kind="stable")[:most]
-    mu, best = floor, (-np.inf, np.empty(0), 0.0)
+    mu, highest = floor, -np.inf
+    best = 0.0, np.zeros(z.size), d + problem.ridge + floor  # no score is negative
     for _ in range(_ROUNDS):
         constant, weights, next_mu = _cut_at(problem, region, d, mu, z, likely)
-        if constant - weights @ z > best[0] - best[1] @ z if best[1].size else True:
-            best = constant, weights, d + problem.ridge + mu
+        height = constant - float(weights @ z)
+        if height > highest:
+            highest, best = height, (constant, weights, d + problem.ridge + mu)
         before, mu = mu, max(floor, next_mu)
         if abs(mu - before) <= _STEADY * (problem.ridge + d + before):
             break
