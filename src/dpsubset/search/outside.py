@@ -148,7 +148,7 @@ class Outside(Solver):
             side = Side(walk.centre, t - mistakes, t - mistakes)
             if side.count(problem) == 0:
                 break
-            if mistakes > 1:
+            if mistakes > 1 or not walk.list(side, 1):
                 walk.start(mistakes)
             bound = walk.close(side, 1, side)
             for score, support in walk.list(side, 1):
@@ -202,8 +202,9 @@ class _Walk:
         self.centre = tuple(j for j in support if j not in self._problem.include)
         for swapped, score in self._swaps(support):
             self._scores.setdefault(swapped, score)
+        swaps = len(self.centre) * (self._problem.free.size - len(self.centre))
         near = Side(self.centre, len(self.centre) - 1, len(self.centre) - 1)
-        return sum(near.holds(s) for s in self._scores) == near.count(self._problem)
+        return sum(near.holds(s) for s in self._scores) == swaps
 
     def _swaps(self, support: Support) -> Iterator[tuple[Support, float]]:
         """Return all one-swaps of a support with their scores, as far as the limits allow."""
