@@ -162,7 +162,7 @@ def _ask_afresh(setting: Setting, name: str, question: str) -> None:
         raise RuntimeError("a search was not proven")
 
 
-def main(output: Path, seconds: float = 60.0) -> None:
+def main(output: Path, seconds: float = 75.0) -> None:
     """Measure all settings and write one line of JSON for each question."""
     console = Console(stderr=True)
     with threadpool_limits(1), output.open("w") as file:
