@@ -97,7 +97,7 @@ def solvers() -> dict[str, Solver]:
     return {
         "branch and bound": BranchAndBound(),
         "outer approximation": Counted(),
-        "outer approximation, the paper's": Counted(tighten=False, relax=False, start_share=0.1),
+        "outer approximation, the paper's": Counted.paper(),
         "integer program": MIP(),
     }
 

@@ -9,13 +9,12 @@ import numpy as np
 from dpsubset.cuts import CutMaker
 from dpsubset.cuts.curvature import curvature
 from dpsubset.errors import InputError
-from dpsubset.limits import Budget
 from dpsubset.losses.hinge import Hinge
 from dpsubset.problem import Problem
-from dpsubset.search.backends import Answer, Model, Program, Watch
+from dpsubset.search.backends import Model, Program
 from dpsubset.search.backends.gurobi import GurobiProgram
 from dpsubset.search.backends.scip import ScipProgram
-from dpsubset.search.outside import Outside, Session, Side
+from dpsubset.search.outside import Outside, Session
 
 __all__ = ["MIP"]
 
@@ -62,16 +61,7 @@ class MIP(Outside):
 
     def session(self, maker: CutMaker, scale: float) -> Session:
         program = _formulated(maker.problem, scale, self.tighten)
-        return _Programmed(maker, scale, _PROGRAMS[self.backend](program))
-
-
-class _Programmed(Session):
-    def ask(
-        self, side: Side, goal: float, tolerance: float, budget: Budget, watch: Watch
-    ) -> Answer:
-        if side.centre:
-            self.model.share(self.positions(side.centre), side.low, side.high)
-        return self.model.solve(goal, tolerance, budget, watch)
+        return Session(maker, scale, _PROGRAMS[self.backend](program))
 
 
 def _formulated(problem: Problem, scale: float, tighten: bool) -> Program:

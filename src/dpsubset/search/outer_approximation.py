@@ -14,8 +14,7 @@ from dpsubset.checks import whole, yes_or_no
 from dpsubset.cuts import CutMaker
 from dpsubset.cuts.region import root
 from dpsubset.errors import InputError
-from dpsubset.limits import Budget
-from dpsubset.search.backends import Answer, Master, Watch
+from dpsubset.search.backends import Master, Watch
 from dpsubset.search.backends.gurobi import GurobiMaster
 from dpsubset.search.backends.highs import HighsMaster
 from dpsubset.search.outside import Outside, Session, Side, Support
@@ -123,20 +122,14 @@ class Approximation(Session):
         super().visit(support)
         self._touch(support)
 
-    def ask(
-        self, side: Side, goal: float, tolerance: float, budget: Budget, watch: Watch
-    ) -> Answer:
-        if side.centre:
-            self.model.share(self.positions(side.centre), side.low, side.high)
-            if not self._started:
-                self._started = True
-                self._start(side.centre)
-        if self._options.relax and side not in self._relaxed:
-            self._relaxed.add(side)
-            bound = self._relax(side, goal, watch)
-            if bound >= goal:
-                return Answer(goal, None, True)
-        return self.model.solve(goal, tolerance, budget, watch)
+    def prepare(self, side: Side, goal: float, watch: Watch) -> float:
+        if side.centre and not self._started:
+            self._started = True
+            self._start(side.centre)
+        if not self._options.relax or side in self._relaxed:
+            return -math.inf
+        self._relaxed.add(side)
+        return self._relax(side, goal, watch)
 
     def _touch(self, support: Support) -> None:
         """Cut near a support."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -60,7 +60,7 @@ class Side:
 _ALL = Side()
 
 
-class Session(ABC):
+class Session:
     """One problem in the hands of an outside solver; values are in units of `scale`."""
 
     def __init__(self, maker: CutMaker, scale: float, model: Model) -> None:
@@ -82,11 +82,19 @@ class Session(ABC):
         """Rule a support out, its score being known."""
         self.model.exclude(self.positions(support))
 
-    @abstractmethod
+    def prepare(self, side: Side, goal: float, watch: Watch) -> float:
+        """Do what helps before the model is solved; return a bound for the side, if it has one."""
+        return -math.inf
+
     def ask(
         self, side: Side, goal: float, tolerance: float, budget: Budget, watch: Watch
     ) -> Answer:
         """Look for a support of the side that was not visited and may score below `goal`."""
+        if side.centre:
+            self.model.share(self.positions(side.centre), side.low, side.high)
+        if self.prepare(side, goal, watch) >= goal:
+            return Answer(goal, None, True)
+        return self.model.solve(goal, tolerance, budget, watch)
 
 
 class Outside(Solver):
