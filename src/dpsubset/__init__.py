@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpsubset import search
-    from dpsubset.estimators import SubsetSelector
+    from dpsubset.estimators import SubsetClassifier, SubsetRegressor, SubsetSelector
     from dpsubset.mechanisms import (
         Exponential,
         Mistakes,
@@ -30,6 +30,8 @@ __all__ = [
     "PermuteAndFlip",
     "Problem",
     "Release",
+    "SubsetClassifier",
+    "SubsetRegressor",
     "SubsetSelector",
     "TopR",
     "search",
@@ -42,6 +44,8 @@ _ROOMS = {
     "PermuteAndFlip": "mechanisms",
     "Problem": "problem",
     "Release": "mechanisms",
+    "SubsetClassifier": "estimators",
+    "SubsetRegressor": "estimators",
     "SubsetSelector": "estimators",
     "TopR": "mechanisms",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DpsubsetError", "InputError", "MissingExtraError", "UnprovenError"]
+__all__ = ["DpsubsetError", "InputError", "MissingExtraError", "RefusedError", "UnprovenError"]
 
 
 class DpsubsetError(Exception):
@@ -18,6 +18,13 @@ class UnprovenError(DpsubsetError, RuntimeError):
 
     Whether a limit is reached depends on the data. The budget of the refused release therefore
     counts as spent.
+    """
+
+
+class RefusedError(DpsubsetError, RuntimeError):
+    """A test that is part of a mechanism did not pass, so it released nothing.
+
+    The refusal is an outcome that the mechanism's guarantee covers; its budget is spent.
     """
 
 

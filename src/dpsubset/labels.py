@@ -15,7 +15,7 @@ from dpsubset.arrays import Floats
 from dpsubset.designs import unmasked
 from dpsubset.errors import InputError
 
-__all__ = ["as_labels", "named_classes"]
+__all__ = ["as_labels", "found_classes", "named_classes"]
 
 MISSING_LABELS = (
     "the labels hold missing or infinite values; a classification loss takes numbers, truth values "
@@ -38,16 +38,28 @@ def as_labels(y: Any, classes: Any = None, *, option: str = "classes=(first, sec
     (array([-1.,  1., -1.]), array([1., 1.]))
     """
     array = _plain(y)
-    if classes is None:
-        found = np.unique(array)
-        if found.size != 2:
-            raise _not_two(found.size, option)
-        return np.where(array == found[1], 1.0, -1.0)
-    first, second = named_classes(classes)
+    first, second = _two_of(array, option) if classes is None else named_classes(classes)
     low, high = np.asarray(array == first), np.asarray(array == second)
     if not (low | high).all():
         raise InputError("there are labels beside the two classes that were named")
     return np.where(high, 1.0, -1.0)
+
+
+def found_classes(y: Any) -> tuple[Any, Any]:
+    """Return the two classes that occur in the labels, in sorted order; others are refused.
+
+    >>> found_classes([1, 0, 1])
+    (0, 1)
+    """
+    first, second = _two_of(_plain(y), "classes=(first, second)")
+    return first.item(), second.item()
+
+
+def _two_of(array: NDArray[Any], option: str) -> tuple[Any, Any]:
+    found = np.unique(array)
+    if found.size != 2:
+        raise _not_two(found.size, option)
+    return found[0], found[1]
 
 
 def named_classes(classes: Any) -> tuple[Any, Any]:
@@ -79,9 +91,9 @@ def _key(entry: Any) -> str | float | None:
 def _not_two(count: int, option: str) -> InputError:
     if count > 2:
         return InputError(
-            "a classification loss needs labels of exactly two classes, such as -1 and +1, 0 and "
-            "1, or two strings; there are more. For a target of numbers choose a regression loss, "
-            "such as squared"
+            "Only binary classification is supported. A classification loss needs labels of "
+            "exactly two classes, such as -1 and +1, 0 and 1, or two strings; there are more. For "
+            "a continuous target, one of numbers, choose a regression loss, such as squared"
         )
     return InputError(
         "a classification loss needs labels of exactly two classes; there is one class, or none. "
@@ -103,6 +115,8 @@ def _plain(y: Any) -> NDArray[Any]:
         raise InputError(f"the target must have one dimension, not {array.ndim}")
     if array.dtype.kind in "OT":
         array = _from_objects(array.astype(object))
+    if array.dtype.kind == "c":
+        raise InputError("Complex data not supported: the labels are complex numbers")
     if array.dtype.kind not in "fiubU":
         raise InputError(
             f"the target has type {array.dtype}; labels are numbers, truth values or strings"

@@ -195,12 +195,16 @@ class Problem:
 
     def interval(self, support: Iterable[int]) -> tuple[float, float]:
         """Return numbers that enclose R(S), rounding included (T16, T19)."""
+        return self.enclose(self.as_support(support))
+
+    def as_support(self, support: Iterable[int]) -> NDArray[np.intp]:
+        """Return a support as sorted column indices, or say what is wrong with it."""
         chosen = _indices(support, self.n_columns, "support")
         if len(chosen) != self.size:
             raise InputError(
                 f"the support has {len(chosen)} columns; this problem has size {self.size}"
             )
-        return self.enclose(np.array(chosen, dtype=np.intp))
+        return np.array(chosen, dtype=np.intp)
 
     def enclose(self, support: NDArray[np.intp], gap: float = 0.0) -> tuple[float, float]:
         """Return the same for a support known to be valid, at most about `gap` apart."""

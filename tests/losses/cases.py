@@ -8,7 +8,7 @@ import numpy as np
 from numba import config
 
 from dpsubset.arrays import Floats
-from dpsubset.losses import Absolute, Hinge, Huber, Logistic, Loss, Quantile, Squared
+from dpsubset.losses import Absolute, Hinge, Huber, HuberHinge, Logistic, Loss, Quantile, Squared
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ CASES = [
     Case(Huber(0.1), lambda y: (-0.2, 0.2)),
     Case(Huber(5), lambda y: (-10.0, 10.0)),
     Case(Hinge(), _labels),
+    Case(HuberHinge(0.5), _labels),
+    Case(HuberHinge(2.0), _labels),
     Case(Logistic(), _labels),
 ]
 

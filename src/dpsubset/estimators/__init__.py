@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpsubset.estimators.models import SubsetClassifier, SubsetRegressor
     from dpsubset.estimators.selector import SubsetSelector
 
-__all__ = ["SubsetSelector"]
+__all__ = ["SubsetClassifier", "SubsetRegressor", "SubsetSelector"]
+
+_FILES = {"SubsetClassifier": "models", "SubsetRegressor": "models", "SubsetSelector": "selector"}
 
 
 def __getattr__(name: str) -> Any:
     # scikit-learn takes a second to import; the command does without it.
-    if name == "SubsetSelector":
-        from dpsubset.estimators.selector import SubsetSelector
-
-        return SubsetSelector
+    if name in _FILES:
+        return getattr(import_module(f"dpsubset.estimators.{_FILES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpsubset.checks import yes_or_no
-from dpsubset.errors import InputError
-from dpsubset.estimators.bounds import column_limits
-from dpsubset.estimators.inputs import as_matrix, column_positions
-from dpsubset.estimators.release import (
-    Choice,
-    check_seed,
-    check_size,
-    make_mechanism,
-    make_problem,
-    release,
-    shortfall,
-)
-from dpsubset.estimators.targets import plan_target
-from dpsubset.losses import as_loss
-from dpsubset.mechanisms import Mechanism
+from dpsubset.estimators.inputs import as_matrix
+from dpsubset.estimators.selecting import DEFAULT_EPSILON, DEFAULT_NEIGHBOURS, Selecting
 
 __all__ = ["SubsetSelector"]
 
-_DEFAULT_EPSILON = 1.0
-_DEFAULT_NEIGHBOURS = "replace-one"
 
-
-class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
     """Select the columns that best explain a target, under differential privacy.
 
     Columns and target are clipped to public bounds and mapped linearly onto [-1, 1]; the bounds
@@ -137,13 +118,13 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self,
         *,
         n_features_to_select: int = 5,
-        epsilon: float = _DEFAULT_EPSILON,
+        epsilon: float = DEFAULT_EPSILON,
         bounds_X: Any = None,
         bounds_y: Any = None,
         loss: Any = "absolute",
         classes: Any = None,
         mechanism: Any = "permute-and-flip",
-        neighbours: str = _DEFAULT_NEIGHBOURS,
+        neighbours: str = DEFAULT_NEIGHBOURS,
         clip: float = 1.0,
         radius: float = 1.0,
         ridge: float = 10.0,
@@ -179,42 +160,15 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             The target: numbers, or for a classification loss labels of two classes, such as -1
             and +1, 0 and 1, truth values, or two strings.
         """
-        yes_or_no(self.fit_intercept, "fit_intercept")
-        for name in ("support_", "release_", "guarantee_", "classes_"):
-            self.__dict__.pop(name, None)  # a fit that fails leaves no older result behind
-        mechanism, loss = self._mechanism(), as_loss(self.loss)
-        seed = check_seed(self.random_state, "random_state")
-        planned = plan_target(loss, self.bounds_y, self.classes)
-        table, names = as_matrix(X)
-        n_columns = table.shape[1]
-        limits_X = column_limits(self.bounds_X, names, n_columns)
-        include = column_positions(self.always_include, names, n_columns, "always_include")
-        check_size(self.n_features_to_select, n_columns, len(include), "n_features_to_select")
-        target = planned.read(y, table.shape[0])
-        validate_data(self, X, skip_check_array=True, ensure_2d=False)  # the column names
-        self.n_features_in_ = n_columns
-        choice = Choice(
-            size=int(self.n_features_to_select),
-            loss=loss,
-            clip=self.clip,
-            radius=self.radius,
-            ridge=self.ridge,
-            include=include,
-            intercept=self.fit_intercept,
-        )
-        problem = make_problem(
-            table, target, limits_X, planned.limits, choice, neighbours=mechanism.neighbours
-        )
-        weaker = shortfall(mechanism.guarantee(problem), mechanism.epsilon)
-        if weaker is not None:
-            warnings.warn(weaker, UserWarning, stacklevel=2)  # before the budget is spent
-        released = release(mechanism, problem, n_columns, seed)
-        self.support_ = np.zeros(n_columns, dtype=bool)
+        stated = self._state(X, y, ("support_", "release_", "guarantee_", "classes_"))
+        stated.warn_if_weaker()  # before the budget is spent
+        released = stated.select()
+        self.support_ = np.zeros(stated.n_columns, dtype=bool)
         self.support_[list(released.support)] = True
         self.release_ = released
         self.guarantee_ = released.guarantee
-        if planned.classes is not None:
-            self.classes_ = np.array(planned.classes)
+        if self.classes is not None:
+            self.classes_ = np.array(stated.target.classes)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -234,27 +188,6 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         table = table.tocsr() if hasattr(table, "tocsr") else table
         return table[:, self.support_]
 
-    def _mechanism(self) -> Mechanism:
-        given = self.mechanism
-        if isinstance(given, str):
-            return make_mechanism(
-                given, self.epsilon, neighbours=self.neighbours, max_seconds=self.max_seconds
-            )
-        if not isinstance(given, Mechanism):
-            raise InputError("the mechanism must be a name or a mechanism object of dpsubset")
-        if self.max_seconds is not None:
-            raise InputError(
-                "max_seconds is for mechanisms by name; give a mechanism object its own "
-                "limits=search.Limits(seconds=...)"
-            )
-        for name, default in (("epsilon", _DEFAULT_EPSILON), ("neighbours", _DEFAULT_NEIGHBOURS)):
-            if getattr(self, name) not in (default, getattr(given, name)):
-                raise InputError(
-                    f"{name} is given twice and differs: to the mechanism object and to the "
-                    "selector. Give it to the mechanism only"
-                )
-        return given
-
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         return self.support_
@@ -269,9 +202,3 @@ class SubsetSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         if self._takes_labels():  # a transformer still, whose target has two classes
             tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
-
-    def _takes_labels(self) -> bool:
-        try:
-            return as_loss(self.loss).classification
-        except InputError:  # `fit` tells
-            return False

@@ -7,6 +7,7 @@ from dpsubset.losses.base import Fit, Loss
 from dpsubset.losses.checking import check
 from dpsubset.losses.hinge import Hinge
 from dpsubset.losses.huber import Huber
+from dpsubset.losses.huber_hinge import HuberHinge
 from dpsubset.losses.logistic import Logistic
 from dpsubset.losses.quantile import Absolute, Quantile
 from dpsubset.losses.squared import Squared
@@ -17,6 +18,7 @@ __all__ = [
     "Fit",
     "Hinge",
     "Huber",
+    "HuberHinge",
     "Logistic",
     "Loss",
     "Quantile",
@@ -27,7 +29,7 @@ __all__ = [
 ]
 
 LOSSES: dict[str, type[Loss]] = {
-    kind.name: kind for kind in (Squared, Absolute, Huber, Quantile, Hinge, Logistic)
+    kind.name: kind for kind in (Squared, Absolute, Huber, Quantile, Hinge, HuberHinge, Logistic)
 }
 
 

@@ -11,9 +11,15 @@ import numpy as np
 
 from dpsubset.arrays import Floats
 from dpsubset.compiled import pointer
+from dpsubset.errors import InputError
 from dpsubset.losses.fitting import envelope, fit_rows
 
 __all__ = ["Fit", "Loss"]
+
+_KINKED = (
+    "objective perturbation needs bounds on the slope and the curvature of the loss, which the {} "
+    "loss does not give; for numbers take huber or squared, for labels logistic or huber_hinge"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +64,17 @@ class Loss(ABC):
     def published(self, y_bound: float, t_bound: float) -> float:
         """Return the paper's bound on the same maximum, to reproduce its figures (T2)."""
         return self.largest(y_bound, t_bound)
+
+    def steepest(self, y_bound: float, t_bound: float) -> float:
+        """Return the largest slope in t, in absolute value, over |y| <= y_bound, |t| <= t_bound.
+
+        Objective perturbation needs it, and the largest curvature (T27).
+        """
+        raise InputError(_KINKED.format(self.name))
+
+    def most_curved(self) -> float:
+        """Return the largest second derivative in t."""
+        raise InputError(_KINKED.format(self.name))
 
     @staticmethod
     @abstractmethod

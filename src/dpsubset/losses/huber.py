@@ -46,6 +46,12 @@ class Huber(Loss):
         d = y_bound + t_bound
         return d**2 if d <= self.c else self.c * (2.0 * d - self.c)
 
+    def steepest(self, y_bound: float, t_bound: float) -> float:
+        return 2 * min(self.c, y_bound + t_bound)
+
+    def most_curved(self) -> float:
+        return 2.0
+
     @staticmethod
     def rows(
         y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
+from scipy.special import expit, xlogy
 
 from dpsubset.arrays import Floats
 from dpsubset.losses.base import Loss
@@ -38,6 +38,12 @@ class Logistic(Loss):
 
     def largest(self, y_bound: float, t_bound: float) -> float:
         return float(np.logaddexp(0.0, t_bound))
+
+    def steepest(self, y_bound: float, t_bound: float) -> float:
+        return float(expit(t_bound))
+
+    def most_curved(self) -> float:
+        return 0.25
 
     @staticmethod
     def rows(

@@ -63,6 +63,12 @@ class Squared(Loss):
     def published(self, y_bound: float, t_bound: float) -> float:
         return 2 * y_bound**2 + 2 * t_bound**2
 
+    def steepest(self, y_bound: float, t_bound: float) -> float:
+        return 2 * (y_bound + t_bound)
+
+    def most_curved(self) -> float:
+        return 2.0
+
     @staticmethod
     def rows(
         y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any

@@ -66,9 +66,10 @@ class Searching(Mechanism):
         promise = super().guarantee(problem)
         if not self.solver.tolerance:
             return promise
+        share = self.gap(problem) / problem.sensitivity(self.sensitivity)
         return replace(
             promise,
-            epsilon=promise.epsilon * (1.0 + self.gap(problem) / promise.sensitivity),
+            epsilon=promise.epsilon * (1.0 + share),
             condition=(
                 f"the bounds computed by the outside solver of {self.solver!r} are right, which "
                 "nobody has checked; its relative tolerance is counted in epsilon, which would "

@@ -1,6 +1,6 @@
 """Privacy: guarantees, neighbour relations, randomness. It knows no tables."""
 
-from dpsubset.privacy.guarantee import Guarantee
+from dpsubset.privacy.guarantee import Guarantee, compose
 from dpsubset.privacy.neighbours import NEIGHBOURS, check_neighbours, exponent
 from dpsubset.privacy.randomness import Randomness, as_randomness
 
@@ -10,5 +10,6 @@ __all__ = [
     "Randomness",
     "as_randomness",
     "check_neighbours",
+    "compose",
     "exponent",
 ]

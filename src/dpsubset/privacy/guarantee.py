@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dpsubset.errors import InputError
 from dpsubset.privacy.neighbours import NEIGHBOURS
 
-__all__ = ["Guarantee"]
+__all__ = ["Guarantee", "compose"]
 
 
 def _rounded_up(epsilon: float) -> str:
@@ -29,8 +32,8 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
     mechanism: str
     epsilon: float
     neighbours: str
-    sensitivity: float
-    precision: float = 1e-12  # of a score, in units of n times the sensitivity
+    sensitivity: float | None  # None for a composition: its parts have their own
+    precision: float = 1e-12  # of a score, in units of n times the sensitivity; 0 if none is used
     delta: float = 0.0
     condition: str | None = None
     randomness: str = "operating system"
@@ -45,13 +48,45 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
             if self.randomness == "operating system"
             else "SEEDED randomness, for experiments only: who knows the seed undoes the privacy"
         )
+        basis = [source, "meant in exact arithmetic"]
+        if self.sensitivity is not None:
+            basis.insert(0, f"sensitivity {self.sensitivity:.6g}")
+        if self.precision:
+            basis[-1] += (
+                f", rounding of the scores adds a factor 1 + {4 * self.precision:g} n to epsilon, "
+                "n the number of rows"
+            )
         return (
             f"The {self.mechanism} is {what} for {NEIGHBOURS[self.neighbours]}{when} "
-            f"(sensitivity {self.sensitivity:.6g}; {source}; meant in exact arithmetic, rounding "
-            f"of the scores adds a factor 1 + {4 * self.precision:g} n to epsilon, n the number of "
-            "rows)."
+            f"({'; '.join(basis)})."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {**asdict(self), "sentence": str(self)}
+
+
+def compose(parts: Sequence[Guarantee]) -> Guarantee:
+    """Return what several releases from one table promise together: epsilons and deltas add (T29).
+
+    Later parts may be chosen by what earlier ones released.
+
+    >>> one = Guarantee("exponential mechanism", 1.0, "replace-one", 4.0)
+    >>> both = compose([one, Guarantee("objective perturbation", 0.5, "replace-one", 2.0)])
+    >>> both.mechanism, both.epsilon
+    ('exponential mechanism followed by objective perturbation', 1.5)
+    """
+    if len({part.neighbours for part in parts}) != 1:
+        raise InputError("guarantees for different neighbour relations cannot be added up")
+    conditions = [part.condition for part in parts if part.condition]
+    seeded = any(part.randomness != "operating system" for part in parts)
+    return Guarantee(
+        " followed by ".join(part.mechanism for part in parts),
+        math.fsum(part.epsilon for part in parts),
+        parts[0].neighbours,
+        None,
+        max(part.precision for part in parts),
+        math.fsum(part.delta for part in parts),
+        "; and that ".join(conditions) if conditions else None,
+        "seeded" if seeded else "operating system",
+    )

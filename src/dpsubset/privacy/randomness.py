@@ -85,9 +85,40 @@ class Randomness:
             values[deep] = _DEEP + self.exponentials(deep.size)
         return np.asarray(values)
 
+    def laplaces(self, count: int) -> NDArray[np.float64]:
+        """Return independent Laplace numbers of scale 1: differences of two exponential ones."""
+        return self.exponentials(count) - self.exponentials(count)
+
+    def normals(self, count: int) -> NDArray[np.float64]:
+        """Return independent standard normal numbers, in pairs of a radius and an angle."""
+        pairs = (count + 1) // 2
+        radius = np.sqrt(2.0 * self.exponentials(pairs))
+        angle = 2.0 * np.pi * self.uniforms(pairs)
+        return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
+
     def below(self, bound: int) -> int:
         """Return a uniform whole number in 0, ..., bound - 1."""
         return self._bits.below(bound)
+
+    def belows(self, bound: int, count: int) -> NDArray[np.int64]:
+        """Return independent uniform whole numbers in 0, ..., bound - 1; bound at most 2^62."""
+        mask = np.uint64((1 << (bound - 1).bit_length()) - 1)
+        out = np.empty(count, dtype=np.int64)
+        missing = np.arange(count)
+        while missing.size:  # rejection: no modulo bias
+            values = self._bits.words(missing.size) & mask
+            kept = values < bound
+            out[missing[kept]] = values[kept]
+            missing = missing[~kept]
+        return out
+
+    def permutation(self, count: int) -> NDArray[np.intp]:
+        """Return 0, ..., count - 1 in uniformly random order."""
+        while True:
+            keys = self._bits.words(count)
+            order = np.argsort(keys)
+            if (np.diff(keys[order]) > 0).all():  # equal keys would favour their first order
+                return order
 
 
 def as_randomness(random_state: int | np.random.Generator | None) -> Randomness:

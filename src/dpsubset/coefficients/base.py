@@ -1,0 +1,105 @@
+"""What both methods share: a promise, and coefficients released once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
+from dpsubset.checks import positive
+from dpsubset.errors import InputError
+from dpsubset.privacy import Guarantee, Randomness, as_randomness, check_neighbours
+from dpsubset.problem import Problem
+
+__all__ = ["CoefficientMechanism", "Coefficients"]
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Private coefficients, one for each column of the support, and what they promise."""
+
+    support: tuple[int, ...]
+    values: tuple[float, ...]
+    guarantee: Guarantee
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "support": list(self.support),
+            "values": list(self.values),
+            "guarantee": self.guarantee.to_dict(),
+        }
+
+
+class CoefficientMechanism(ABC):
+    """A private fit of a problem's loss on a support that is public already.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget of one release.
+    delta : float
+        The chance with which the promise may fail; 0 is pure differential privacy.
+    neighbours : "replace-one" or "add-remove"
+        Which tables the promise compares. Under add-remove the number of rows is private too.
+    """
+
+    name: str
+
+    def __init__(
+        self, epsilon: float, *, delta: float = 0.0, neighbours: str = "replace-one"
+    ) -> None:
+        self.epsilon = positive(epsilon, "epsilon")
+        self.delta = positive(delta, "delta", zero=True)
+        if self.delta > 0.1:
+            raise InputError(f"delta must be 0, or a small number up to 0.1, not {delta!r}")
+        self.neighbours = check_neighbours(neighbours)
+
+    def __repr__(self) -> str:
+        options = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({options})"
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Return the promise; it depends on public parameters only."""
+        return Guarantee(
+            self.name,
+            self.epsilon,
+            self.neighbours,
+            self.sensitivity(problem),
+            precision=0.0,
+            delta=self.delta,
+        )
+
+    def release(
+        self,
+        problem: Problem,
+        support: Iterable[int],
+        random_state: int | np.random.Generator | None = None,
+    ) -> Coefficients:
+        """Spend the budget: return private coefficients on a support.
+
+        The support must be public: released before, or fixed without the table. A random state is
+        for experiments only, and the guarantee then says so.
+        """
+        promise = self.guarantee(problem)
+        columns = problem.as_support(support)
+        randomness = as_randomness(random_state)
+        if randomness.seeded:
+            promise = replace(promise, randomness="seeded")
+        values = self._fit(problem, columns, randomness)
+        return Coefficients(
+            tuple(int(j) for j in columns), tuple(float(v) for v in values), promise
+        )
+
+    @abstractmethod
+    def sensitivity(self, problem: Problem) -> float:
+        """Return how far one row moves what the noise is added to."""
+
+    @abstractmethod
+    def _fit(self, problem: Problem, columns: NDArray[np.intp], randomness: Randomness) -> Floats:
+        """Return the coefficients of the columns."""

@@ -1,0 +1,177 @@
+"""Objective perturbation: the minimiser of a loss plus a random linear term (T27)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dpsubset.arrays import Floats
+from dpsubset.checks import positive
+from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
+from dpsubset.coefficients.minimum import minimise
+from dpsubset.errors import InputError
+from dpsubset.privacy import Randomness
+from dpsubset.problem import Problem
+
+__all__ = ["Constants", "ObjectivePerturbation", "objective_perturbation"]
+
+_INEXACT = 1e-7  # how far from the exact minimiser a fit may be, in units of the radius
+_MASK_SHARE = 0.01  # of epsilon: noise that hides where in that distance the fit is
+_PULL = 0.7
+_GRID = 2.0**-10  # of that noise: coefficients are rounded to a grid
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The public numbers of one release.
+
+    `epsilon` = `noise_epsilon` + `curvature_epsilon` + `mask_epsilon`.
+    """
+
+    row: float  # largest norm of a row on the support
+    slope: float  # largest norm of a row's gradient
+    curvature: float  # largest curvature of a row's loss
+    ridge: float  # weight of the squared norm, at least the problem's
+    noise_epsilon: float  # spent on the linear term
+    curvature_epsilon: float  # spent on how a row changes the volume around the minimiser
+    mask_epsilon: float  # spent on the inexactness of the fit
+    scale: float  # of the linear term
+    inexact: float  # largest distance of the fit from the minimiser
+    mask: float  # scale of the noise that hides it
+
+
+class ObjectivePerturbation(CoefficientMechanism):
+    """Minimise the loss plus ridge, plus a random linear term, over the ball (T27).
+
+    The loss must have bounded slope and curvature: squared, huber, logistic, huber_hinge. The
+    smaller its slope, the smaller the noise, so huber is far better than squared where residuals
+    are small against the bounds.
+
+    Parameters
+    ----------
+    epsilon, delta, neighbours
+        As for every method; with delta = 0 the linear term has a Gamma-distributed length, with
+        delta > 0 it is Gaussian.
+    row_bound : float, optional
+        Rows whose norm on the support is larger are scaled down to it. By default the largest norm
+        that the bounds allow, x_bound sqrt(size), so that no row is changed.
+    curvature_share : float, optional
+        The part of epsilon that may be spent on curvature; a smaller part means a larger ridge,
+        which pulls the coefficients to zero, and less noise. By default the two are balanced.
+
+    >>> import numpy as np
+    >>> from dpsubset import Problem
+    >>> X = np.vstack([np.eye(3)] * 2000); y = 0.5 * X[:, 0]
+    >>> problem = Problem(X, y, size=1, loss="huber", x_bound=1.0, y_bound=1.0, radius=1.0)
+    >>> fit = ObjectivePerturbation(epsilon=1.0).release(problem, [0], random_state=0)
+    >>> round(fit.values[0], 1)
+    0.5
+    """
+
+    name = "objective perturbation"
+
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        delta: float = 0.0,
+        neighbours: str = "replace-one",
+        row_bound: float | None = None,
+        curvature_share: float | None = None,
+    ) -> None:
+        super().__init__(epsilon, delta=delta, neighbours=neighbours)
+        self.row_bound = None if row_bound is None else positive(row_bound, "row_bound")
+        self.curvature_share = curvature_share
+        if curvature_share is not None and not positive(curvature_share, "curvature_share") <= 0.9:
+            raise InputError(f"curvature_share must lie between 0 and 0.9, not {curvature_share!r}")
+
+    def sensitivity(self, problem: Problem) -> float:
+        """Return how far one row moves the gradient of the sum."""
+        return self._shift(self.constants(problem).slope)
+
+    def _shift(self, slope: float) -> float:
+        return 2.0 * slope if self.neighbours == "replace-one" else slope
+
+    def constants(self, problem: Problem) -> Constants:
+        """Return the public numbers: bounds on a row's part, the budget's split, the noise."""
+        row = problem.x_bound * math.sqrt(problem.size)
+        if self.row_bound is not None:
+            row = min(row, self.row_bound)
+        slope = row * problem.loss.steepest(problem.y_bound, problem.radius * row)
+        curvature = row**2 * problem.loss.most_curved()
+        mask_epsilon = _MASK_SHARE * self.epsilon
+        share = self.curvature_share
+        if share is None:
+            # With a part s the noise has length about noise / (1 - s), the ridge pulls like
+            # pull / s; this s makes the sum least. The weight of the two was found by trying.
+            noise = math.sqrt(problem.size * self._shift(slope))
+            pull = math.sqrt(_PULL * curvature * problem.radius)
+            share = min(0.9, pull / (noise + pull))
+        least = curvature / (2.0 * math.expm1(share * self.epsilon))
+        ridge = max(problem.ridge, least)
+        curvature_epsilon = math.log1p(curvature / (2.0 * ridge))
+        noise_epsilon = self.epsilon - curvature_epsilon - mask_epsilon
+        inexact = _INEXACT * problem.radius
+        return Constants(
+            row,
+            slope,
+            curvature,
+            ridge,
+            noise_epsilon,
+            curvature_epsilon,
+            mask_epsilon,
+            self._scale(self._shift(slope), noise_epsilon),
+            inexact,
+            2.0 * inexact * math.sqrt(problem.size) / mask_epsilon,
+        )
+
+    def _scale(self, shift: float, epsilon: float) -> float:
+        """Return the scale of the linear term for a gradient that one row moves by `shift`."""
+        if not self.delta:
+            return shift / epsilon
+        # The part of the Gaussian term that meets the changed rows has two dimensions, or one.
+        if self.neighbours == "replace-one":
+            t = math.sqrt(-2.0 * math.log(self.delta))
+        else:
+            t = float(-ndtri(self.delta / 2.0))
+        return shift * (t + math.sqrt(t**2 + 2.0 * epsilon)) / (2.0 * epsilon)
+
+    def _fit(self, problem: Problem, columns: NDArray[np.intp], randomness: Randomness) -> Floats:
+        given = self.constants(problem)
+        X = problem.design.take(columns)
+        norms = np.linalg.norm(X, axis=1)
+        long = norms > given.row
+        X[long] *= (given.row / norms[long])[:, None]
+        found = minimise(
+            problem.loss,
+            X,
+            problem.y,
+            given.ridge,
+            problem.radius,
+            self._term(columns.size, given.scale, randomness),
+            given.ridge * given.inexact,
+        )
+        grid = 2.0 ** math.floor(math.log2(given.mask * _GRID))
+        return np.round((found + given.mask * randomness.laplaces(columns.size)) / grid) * grid
+
+    def _term(self, size: int, scale: float, randomness: Randomness) -> Floats:
+        """Draw the linear term: density exp(-|b| / scale), or Gaussian."""
+        direction = randomness.normals(size)
+        if self.delta:
+            return scale * direction
+        length = float(randomness.exponentials(size).sum())
+        return np.asarray(scale * length / np.linalg.norm(direction) * direction)
+
+
+def objective_perturbation(
+    problem: Problem, support: Iterable[int], epsilon: float, **options: Any
+) -> Coefficients:
+    """Release coefficients on a support by objective perturbation; options as for the class."""
+    random_state = options.pop("random_state", None)
+    return ObjectivePerturbation(epsilon, **options).release(problem, support, random_state)

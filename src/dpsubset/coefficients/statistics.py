@@ -1,0 +1,107 @@
+"""Noisy sufficient statistics: least squares from private X'X and X'y (T28)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
+from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
+from dpsubset.errors import InputError
+from dpsubset.losses.squared import fit_moments
+from dpsubset.privacy import Guarantee, Randomness
+from dpsubset.privacy.noise import add_laplace
+from dpsubset.problem import Problem
+
+__all__ = ["NoisyStatistics", "noisy_statistics", "statistics_sensitivity"]
+
+
+def statistics_sensitivity(size: int, neighbours: str) -> float:
+    """Return how far one row moves X'X (its upper half) and X'y in the l1 norm (T28).
+
+    All entries lie in [-1, 1]. The worst row that is added has entries of absolute value 1; the
+    worst replacement is less than one entry worse.
+
+    >>> statistics_sensitivity(1, "add-remove"), statistics_sensitivity(1, "replace-one")
+    (2.0, 2.25)
+    """
+    if neighbours == "add-remove":
+        return size * (size + 3) / 2
+    return size * (size + 2) ** 2 / (2 * (size + 1))
+
+
+class NoisyStatistics(CoefficientMechanism):
+    """Add Laplace noise to X'X and X'y on the support, then solve; squared loss only (T28).
+
+    The noise comes from OpenDP's samplers (extra `opendp`); with a random state it does not, and
+    the guarantee says that it is for experiments.
+
+    >>> import numpy as np
+    >>> from dpsubset import Problem
+    >>> X = np.vstack([np.eye(3)] * 2000); y = 0.5 * X[:, 0]
+    >>> problem = Problem(X, y, size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
+    >>> fit = NoisyStatistics(epsilon=1.0).release(problem, [0], random_state=0)
+    >>> round(fit.values[0], 1)
+    0.5
+    """
+
+    name = "noisy sufficient statistics"
+
+    def __init__(self, epsilon: float, *, neighbours: str = "replace-one") -> None:
+        super().__init__(epsilon, neighbours=neighbours)
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Return the promise; a loss other than squared has other statistics."""
+        if not problem.quadratic:
+            raise InputError(
+                "X'X and X'y are the statistics of squared loss; for the "
+                f"{problem.loss.name} loss take objective perturbation"
+            )
+        return super().guarantee(problem)
+
+    def sensitivity(self, problem: Problem) -> float:
+        """Return how far one row moves the statistics in the l1 norm, on the scale [-1, 1]."""
+        return statistics_sensitivity(problem.size, self.neighbours)
+
+    def _fit(self, problem: Problem, columns: NDArray[np.intp], randomness: Randomness) -> Floats:
+        k = columns.size
+        X = problem.design.take(columns) / problem.x_bound
+        upper = np.triu_indices(k)
+        exact = np.concatenate([(X.T @ X)[upper], X.T @ (problem.y / problem.y_bound)])
+        noisy = add_laplace(exact, self.sensitivity(problem), self.epsilon, randomness)
+        # From here on nothing but the noisy numbers is used.
+        G = np.zeros((k, k))
+        G[upper] = noisy[: upper[0].size]
+        G = np.triu(G) + np.triu(G, 1).T
+        ridge = problem.ridge / problem.x_bound**2 + self._noise_level(problem)
+        beta, _, _ = fit_moments(
+            _no_less_than_zero(G),
+            noisy[upper[0].size :] * problem.y_bound / problem.x_bound,
+            0.0,
+            ridge,
+            problem.radius,
+        )
+        return beta
+
+    def _noise_level(self, problem: Problem) -> float:
+        """Return about the largest eigenvalue of the noise on X'X: what lies below is noise."""
+        deviation = math.sqrt(2.0) * self.sensitivity(problem) / self.epsilon
+        return deviation * math.sqrt(problem.size)
+
+
+def _no_less_than_zero(G: Floats) -> Floats:
+    """Return the nearest matrix without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(G)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def noisy_statistics(
+    problem: Problem, support: Iterable[int], epsilon: float, **options: Any
+) -> Coefficients:
+    """Release least-squares coefficients by noisy statistics; options as for the class."""
+    random_state = options.pop("random_state", None)
+    return NoisyStatistics(epsilon, **options).release(problem, support, random_state)

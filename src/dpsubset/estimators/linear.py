@@ -1,0 +1,153 @@
+"""From released columns to a released linear model: the same way for estimators and command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpsubset.arrays import Floats
+from dpsubset.checks import positive
+from dpsubset.coefficients import CoefficientMechanism, NoisyStatistics, ObjectivePerturbation
+from dpsubset.errors import InputError
+from dpsubset.estimators.bounds import narrowed
+from dpsubset.losses import Loss, as_loss
+from dpsubset.mechanisms import Mechanism
+from dpsubset.privacy import Guarantee, compose
+from dpsubset.problem import Problem
+
+__all__ = ["METHODS", "Coefficient", "LinearModel", "check_share", "fit_model", "in_units"]
+
+METHODS: tuple[str, ...] = ("objective-perturbation", "noisy-statistics")
+
+# By kind of target: the loss, and the ball. docs/prediction.md has the figures behind them.
+_LOSS = {"objective-perturbation": "huber:0.2", "noisy-statistics": "squared"}
+_LABEL_LOSS = "logistic"
+_RADIUS = {"squared": 1.0, "huber": 2.0}
+_LABEL_RADIUS = 10.0
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """How coefficients are fitted; None means the default for the kind of target."""
+
+    method: Any = "objective-perturbation"
+    loss: Any = None
+    radius: Any = None
+    ridge: Any = 0.0
+    delta: Any = 0.0
+
+    def mechanism(self, epsilon: float, neighbours: str) -> CoefficientMechanism:
+        """Make the method of that name."""
+        if _known(self.method) == "objective-perturbation":
+            return ObjectivePerturbation(epsilon, delta=self.delta, neighbours=neighbours)
+        if self.delta:
+            raise InputError("noisy-statistics has no delta: leave it out, or at 0")
+        return NoisyStatistics(epsilon, neighbours=neighbours)
+
+    def chosen_loss(self, labels: bool) -> Loss:
+        """Return the loss of the fit; it must suit the kind of target."""
+        default = _LABEL_LOSS if labels else _LOSS[_known(self.method)]
+        loss = as_loss(default if self.loss is None else self.loss)
+        if loss.classification != labels:
+            kind = "labels of two classes" if labels else "numbers"
+            raise InputError(f"the {loss.name} loss of the coefficients is not for {kind}")
+        return loss
+
+    def problem(self, selection: Problem) -> Problem:
+        """Pose the problem of the fit on the table of the selection."""
+        labels = selection.loss.classification
+        loss = self.chosen_loss(labels)
+        radius = self.radius
+        if radius is None:
+            radius = _LABEL_RADIUS if labels else _RADIUS.get(loss.name, 1.0)
+        return Problem(
+            selection.design,
+            selection.y,
+            size=selection.size,
+            loss=loss,
+            x_bound=selection.x_bound,
+            y_bound=selection.y_bound,
+            radius=radius,
+            ridge=self.ridge,
+            classes=(-1.0, 1.0) if labels else None,
+        )
+
+
+def _known(method: Any) -> str:
+    if not isinstance(method, str) or method not in METHODS:
+        raise InputError(
+            f"unknown method {method!r} for coefficients; allowed: {', '.join(METHODS)}"
+        )
+    return method
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A released linear model over the first columns of a table, in units of the scale [-1, 1].
+
+    `constant` is the coefficient of the constant column, 0 if there is none.
+    """
+
+    support: tuple[int, ...]
+    values: Floats
+    constant: float
+    guarantee: Guarantee
+
+
+def check_share(share: Any) -> float:
+    """Return the selection's part of epsilon, or say what it must be."""
+    if not (positive(share, "selection_share") < 1):
+        raise InputError(f"selection_share must lie between 0 and 1, both excluded, not {share!r}")
+    return float(share)
+
+
+def fit_model(
+    mechanism: Mechanism,
+    method: CoefficientMechanism,
+    problem: Problem,
+    coefficient: Coefficient,
+    n_columns: int,
+    seed: int | np.random.Generator | None = None,
+) -> LinearModel:
+    """Release columns, then coefficients on them; the guarantee is the composition (T29)."""
+    fit = coefficient.problem(problem)
+    method.guarantee(fit)  # says what does not fit together before any budget is spent
+    if seed is None:
+        chosen = mechanism.release(problem)
+    else:
+        seed = np.random.default_rng(seed)  # one stream for both draws
+        chosen = mechanism.experiment(problem, seed)
+    fitted = method.release(fit, chosen.support, seed)
+    values = np.array(fitted.values)
+    inside = np.array(fitted.support) < n_columns
+    return LinearModel(
+        tuple(j for j in fitted.support if j < n_columns),
+        values[inside],
+        float(values[~inside].sum()),
+        compose([chosen.guarantee, fitted.guarantee]),
+    )
+
+
+def in_units(
+    model: LinearModel,
+    limits: tuple[Floats, Floats],
+    target_limits: tuple[float, float] | None,
+    clip: float,
+) -> tuple[Floats, float]:
+    """Return one coefficient for each column, and the intercept, in the units of the table.
+
+    For labels (no limits of the target) they give the margin, whose sign is the class.
+    """
+    lower, upper = narrowed(limits, clip)
+    middle, half = lower / 2 + upper / 2, upper / 2 - lower / 2
+    support = list(model.support)
+    coefficients = np.zeros(lower.size)
+    coefficients[support] = model.values / half[support]
+    intercept = model.constant - float(coefficients[support] @ middle[support])
+    if target_limits is not None:
+        low, high = narrowed(target_limits, clip)
+        coefficients *= high / 2 - low / 2
+        intercept = low / 2 + high / 2 + intercept * (high / 2 - low / 2)
+    return coefficients, intercept

@@ -1,0 +1,389 @@
+"""`SubsetRegressor` and `SubsetClassifier`: selection and coefficients under one budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpsubset.arrays import Floats
+from dpsubset.errors import InputError
+from dpsubset.estimators.inputs import MISSING, as_matrix
+from dpsubset.estimators.linear import Coefficient, check_share, fit_model, in_units
+from dpsubset.estimators.selecting import DEFAULT_EPSILON, DEFAULT_NEIGHBOURS, Selecting
+from dpsubset.estimators.targets import Target, plan_target
+from dpsubset.labels import found_classes
+from dpsubset.losses import Logistic, as_loss
+from dpsubset.mechanisms import Mechanism
+from dpsubset.privacy import Guarantee
+
+__all__ = ["SubsetClassifier", "SubsetRegressor"]
+
+_RESULTS = ("support_", "coef_", "intercept_", "guarantee_", "classes_")
+
+
+class _SubsetModel(Selecting):
+    """A sparse linear model: private columns, then private coefficients on them."""
+
+    selection_share: Any
+    coefficients: Any
+    coefficient_loss: Any
+    coefficient_radius: Any
+    coefficient_ridge: Any
+    delta: Any
+
+    support_: NDArray[np.bool_]
+    guarantee_: Guarantee
+
+    def _fit(self, X: Any, y: Any) -> tuple[Floats, float, Target]:
+        """Select, fit, and return coefficients and intercept in the units of the table."""
+        share = check_share(self.selection_share)
+        coefficient = Coefficient(
+            self.coefficients,
+            self.coefficient_loss,
+            self.coefficient_radius,
+            self.coefficient_ridge,
+            self.delta,
+        )
+        coefficient.chosen_loss(as_loss(self.loss).classification)
+        mechanism = self._mechanism()
+        rest = (1.0 - share) * self.epsilon
+        if isinstance(self.mechanism, Mechanism):
+            rest = self.epsilon - mechanism.epsilon
+        method = coefficient.mechanism(rest, mechanism.neighbours)
+        stated = self._state(X, y, _RESULTS)
+        stated.warn_if_weaker()
+        model = fit_model(
+            stated.mechanism, method, stated.problem, coefficient, stated.n_columns, stated.seed
+        )
+        self.support_ = np.zeros(stated.n_columns, dtype=bool)
+        self.support_[list(model.support)] = True
+        self.guarantee_ = model.guarantee
+        return *in_units(model, stated.limits, stated.target.limits, self.clip), stated.target
+
+    def _selection_epsilon(self) -> Any:
+        if not isinstance(self.epsilon, (int, float)) or isinstance(self.epsilon, bool):
+            return self.epsilon  # the mechanism says what it must be
+        return self.selection_share * self.epsilon
+
+    def _check_twice_given(self, mechanism: Mechanism) -> None:
+        if self.neighbours not in (DEFAULT_NEIGHBOURS, mechanism.neighbours):
+            raise InputError(
+                "neighbours is given twice and differs: to the mechanism object and to the model"
+            )
+        if not mechanism.epsilon < self.epsilon:
+            raise InputError(
+                f"the mechanism object spends epsilon {mechanism.epsilon:g} on the selection, and "
+                f"the model may spend {self.epsilon:g} in all: nothing is left for coefficients. "
+                "Give the model the larger epsilon"
+            )
+
+    def _predicted(self, X: Any) -> Floats:
+        """Return X coef + intercept for a table with the columns of the fit."""
+        check_is_fitted(self)
+        table, _ = as_matrix(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if table.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        chosen = np.flatnonzero(self.support_)
+        part = table.tocsc()[:, chosen].toarray() if hasattr(table, "tocsc") else table[:, chosen]
+        part = part.astype(np.float64)
+        if not np.isfinite(part).all():
+            raise InputError(f"the table {MISSING}")
+        line = np.ravel(self.coef_)[chosen]
+        return np.asarray(part @ line + float(np.ravel(self.intercept_)[0]))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class SubsetRegressor(RegressorMixin, _SubsetModel):  # type: ignore[misc]
+    """Linear regression on a few columns, both chosen and fitted under differential privacy.
+
+    Columns and target are clipped to public bounds and mapped onto [-1, 1]; columns are selected
+    as by `SubsetSelector`, coefficients are fitted on them, and the guarantee is the composition.
+    The fitted object holds what was released and nothing else of the data. Predictions for rows
+    of the private table, and `score` on it, are computed from private rows: they are not covered.
+
+    Parameters
+    ----------
+    n_features_to_select, bounds_X, bounds_y, loss, mechanism, neighbours, clip, radius, ridge, \
+always_include, fit_intercept, max_seconds, random_state
+        Those of `SubsetSelector`, for the selection. A mechanism object brings its own epsilon,
+        and what it leaves of the model's epsilon goes to the coefficients.
+    epsilon : float, default=1.0
+        The budget of the whole fit.
+    selection_share : float, default=0.5
+        The part of it that the selection may spend.
+    coefficients : {"objective-perturbation", "noisy-statistics"}
+        How coefficients are made private. The default was best in all measurements.
+    coefficient_loss : str or Loss, default=None
+        What the coefficients minimise: by default Huber's loss with c = 0.2 on the scale [-1, 1],
+        and squared loss for noisy statistics.
+    coefficient_radius : float, default=None
+        Largest norm of the coefficients on the scale [-1, 1]: by default 2, for squared loss 1.
+    coefficient_ridge : float, default=0.0
+        Weight of their squared norm; objective perturbation takes more where it must.
+    delta : float, default=0.0
+        With delta > 0 objective perturbation draws Gaussian noise, and the promise is
+        (epsilon, delta).
+
+    Attributes
+    ----------
+    coef_ : array of shape (p,)
+        One coefficient for each column, 0 for those that were not selected.
+    intercept_ : float
+        The intercept.
+    support_ : array of bool, shape (p,)
+        The selected columns.
+    guarantee_ : Guarantee
+        What selection and coefficients guarantee together.
+    n_features_in_, feature_names_in_
+        Number and names of the columns seen by `fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, (3000, 6))
+    >>> y = X[:, 1] - X[:, 4] + rng.normal(size=3000)
+    >>> model = SubsetRegressor(
+    ...     n_features_to_select=2, epsilon=2.0, bounds_X=(0, 10), bounds_y=(-10, 10)
+    ... )
+    >>> model.set_params(random_state=0).fit(X, y).coef_.round(1)
+    array([ 0. ,  1. ,  0. ,  0. , -1. ,  0. ])
+    """
+
+    coef_: Floats
+    intercept_: float
+
+    def __init__(
+        self,
+        *,
+        n_features_to_select: int = 5,
+        epsilon: float = DEFAULT_EPSILON,
+        bounds_X: Any = None,
+        bounds_y: Any = None,
+        selection_share: float = 0.5,
+        coefficients: str = "objective-perturbation",
+        coefficient_loss: Any = None,
+        coefficient_radius: float | None = None,
+        coefficient_ridge: float = 0.0,
+        delta: float = 0.0,
+        loss: Any = "absolute",
+        mechanism: Any = "permute-and-flip",
+        neighbours: str = DEFAULT_NEIGHBOURS,
+        clip: float = 1.0,
+        radius: float = 1.0,
+        ridge: float = 10.0,
+        always_include: Any = (),
+        fit_intercept: bool = True,
+        max_seconds: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.epsilon = epsilon
+        self.bounds_X = bounds_X
+        self.bounds_y = bounds_y
+        self.selection_share = selection_share
+        self.coefficients = coefficients
+        self.coefficient_loss = coefficient_loss
+        self.coefficient_radius = coefficient_radius
+        self.coefficient_ridge = coefficient_ridge
+        self.delta = delta
+        self.loss = loss
+        self.mechanism = mechanism
+        self.neighbours = neighbours
+        self.clip = clip
+        self.radius = radius
+        self.ridge = ridge
+        self.always_include = always_include
+        self.fit_intercept = fit_intercept
+        self.max_seconds = max_seconds
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> SubsetRegressor:
+        """Select columns and fit coefficients; this spends the privacy budget.
+
+        Parameters
+        ----------
+        X : array, scipy.sparse matrix, pandas or polars DataFrame of shape (n, p)
+            The table.
+        y : array or Series of shape (n,)
+            The target, numbers.
+        """
+        self.coef_, self.intercept_, _ = self._fit(X, y)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Return a prediction for every row of a table with the columns of the fit."""
+        return self._predicted(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # scikit-learn's tables have few rows for the noise
+        return tags
+
+    def _plan_target(self, y: Any) -> Target:
+        loss = as_loss(self.loss)
+        if loss.classification:
+            raise InputError(
+                f"the {loss.name} loss is for labels of two classes: take SubsetClassifier"
+            )
+        return plan_target(loss, self.bounds_y, None)
+
+
+class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
+    """A linear classifier of two classes on a few columns, chosen and fitted privately.
+
+    Parameters and promises are those of `SubsetRegressor`, but for these.
+
+    Parameters
+    ----------
+    classes : pair, default=None
+        The two classes, as public knowledge. Without it they are read off the labels, and a table
+        that holds only one class, or a third, is refused; which two they are then depends on the
+        data and is outside the guarantee.
+    loss : str or Loss, default="hinge"
+        The loss of the selection, "hinge" or "logistic".
+    coefficient_loss : str or Loss, default=None
+        What the coefficients minimise: "logistic" by default, or "huber_hinge".
+    coefficient_radius : float, default=None
+        Largest norm of the coefficients on the scale [-1, 1]: by default 10.
+
+    Attributes
+    ----------
+    classes_ : array of two classes
+        The classes, the second of which has positive margins.
+    coef_ : array of shape (1, p)
+        One coefficient for each column, 0 for those that were not selected.
+    intercept_ : array of shape (1,)
+        The intercept.
+    support_, guarantee_, n_features_in_, feature_names_in_
+        As for `SubsetRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, (3000, 6))
+    >>> y = np.where(X[:, 1] - X[:, 4] + rng.normal(size=3000) > 0, "yes", "no")
+    >>> model = SubsetClassifier(
+    ...     n_features_to_select=2, epsilon=2.0, bounds_X=(0, 10), classes=("no", "yes")
+    ... )
+    >>> model.set_params(random_state=0).fit(X, y).predict([[0, 9, 0, 0, 1, 0]])
+    array(['yes'], dtype='<U3')
+    """
+
+    coef_: Floats
+    intercept_: Floats
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        *,
+        n_features_to_select: int = 5,
+        epsilon: float = DEFAULT_EPSILON,
+        bounds_X: Any = None,
+        classes: Any = None,
+        selection_share: float = 0.5,
+        coefficients: str = "objective-perturbation",
+        coefficient_loss: Any = None,
+        coefficient_radius: float | None = None,
+        coefficient_ridge: float = 0.0,
+        delta: float = 0.0,
+        loss: Any = "hinge",
+        mechanism: Any = "permute-and-flip",
+        neighbours: str = DEFAULT_NEIGHBOURS,
+        clip: float = 1.0,
+        radius: float = 1.0,
+        ridge: float = 10.0,
+        always_include: Any = (),
+        fit_intercept: bool = True,
+        max_seconds: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.epsilon = epsilon
+        self.bounds_X = bounds_X
+        self.classes = classes
+        self.selection_share = selection_share
+        self.coefficients = coefficients
+        self.coefficient_loss = coefficient_loss
+        self.coefficient_radius = coefficient_radius
+        self.coefficient_ridge = coefficient_ridge
+        self.delta = delta
+        self.loss = loss
+        self.mechanism = mechanism
+        self.neighbours = neighbours
+        self.clip = clip
+        self.radius = radius
+        self.ridge = ridge
+        self.always_include = always_include
+        self.fit_intercept = fit_intercept
+        self.max_seconds = max_seconds
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> SubsetClassifier:
+        """Select columns and fit coefficients; this spends the privacy budget.
+
+        Parameters
+        ----------
+        X : array, scipy.sparse matrix, pandas or polars DataFrame of shape (n, p)
+            The table.
+        y : array or Series of shape (n,)
+            Labels of two classes.
+        """
+        line, intercept, target = self._fit(X, y)
+        self.coef_, self.intercept_ = line[None, :], np.array([intercept])
+        self.classes_ = np.array(target.classes)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return a margin for every row, positive for the second class."""
+        return self._predicted(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return a class for every row of a table with the columns of the fit."""
+        second = self._predicted(X) > 0
+        return np.asarray(self.classes_[second.astype(np.intp)])
+
+    def _has_probabilities(self) -> bool:
+        """Say whether the margins are log odds."""
+        coefficient = Coefficient(self.coefficients, self.coefficient_loss)
+        return isinstance(coefficient.chosen_loss(True), Logistic)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the chances of the two classes for every row; for logistic coefficients."""
+        second = expit(self._predicted(X))
+        return np.column_stack([1.0 - second, second])
+
+    def _plan_target(self, y: Any) -> Target:
+        loss = as_loss(self.loss)
+        if not loss.classification:
+            raise InputError(
+                f"the {loss.name} loss is for a target of numbers: take SubsetRegressor"
+            )
+        classes = self.classes
+        if classes is None and loss.symmetric and y is not None:
+            classes = found_classes(y)
+        return plan_target(loss, None, classes)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

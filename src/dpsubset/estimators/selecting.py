@@ -1,0 +1,152 @@
+"""What all estimators share: reading a table and a target, and choosing columns privately."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from dpsubset.arrays import Floats
+from dpsubset.checks import yes_or_no
+from dpsubset.errors import InputError
+from dpsubset.estimators.bounds import column_limits
+from dpsubset.estimators.inputs import as_matrix, column_positions
+from dpsubset.estimators.release import (
+    Choice,
+    check_seed,
+    check_size,
+    make_mechanism,
+    make_problem,
+    release,
+    shortfall,
+)
+from dpsubset.estimators.targets import Target, plan_target
+from dpsubset.losses import as_loss
+from dpsubset.mechanisms import Mechanism, Release
+from dpsubset.problem import Problem
+
+__all__ = ["DEFAULT_EPSILON", "DEFAULT_NEIGHBOURS", "Selecting", "Stated"]
+
+DEFAULT_EPSILON = 1.0
+DEFAULT_NEIGHBOURS = "replace-one"
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """A table that was read, the problem it poses, and the mechanism that is to solve it."""
+
+    problem: Problem
+    mechanism: Mechanism
+    target: Target
+    limits: tuple[Floats, Floats]
+    n_columns: int
+    seed: int | np.random.Generator | None
+
+    def warn_if_weaker(self) -> None:
+        """Say in what the promise is weaker than the epsilon asked for, if it is."""
+        weaker = shortfall(self.mechanism.guarantee(self.problem), self.mechanism.epsilon)
+        if weaker is not None:
+            warnings.warn(weaker, UserWarning, stacklevel=3)
+
+    def select(self) -> Release:
+        """Spend the selection's budget."""
+        return release(self.mechanism, self.problem, self.n_columns, self.seed)
+
+
+class Selecting(BaseEstimator):  # type: ignore[misc]
+    """An estimator that selects columns, with the parameters of `SubsetSelector`."""
+
+    n_features_to_select: Any
+    epsilon: Any
+    bounds_X: Any
+    bounds_y: Any
+    loss: Any
+    classes: Any
+    mechanism: Any
+    neighbours: Any
+    clip: Any
+    radius: Any
+    ridge: Any
+    always_include: Any
+    fit_intercept: Any
+    max_seconds: Any
+    random_state: Any
+
+    def _state(self, X: Any, y: Any, results: Iterable[str]) -> Stated:
+        """Check all parameters, read the table and the target, and state the problem.
+
+        `results` are attributes of an earlier fit: a fit that fails leaves none behind.
+        """
+        yes_or_no(self.fit_intercept, "fit_intercept")
+        for name in results:
+            self.__dict__.pop(name, None)
+        mechanism, loss = self._mechanism(), as_loss(self.loss)
+        seed = check_seed(self.random_state, "random_state")
+        planned = self._plan_target(y)
+        table, names = as_matrix(X)
+        n_columns = table.shape[1]
+        limits = column_limits(self.bounds_X, names, n_columns)
+        include = column_positions(self.always_include, names, n_columns, "always_include")
+        check_size(self.n_features_to_select, n_columns, len(include), "n_features_to_select")
+        target = planned.read(y, table.shape[0])
+        validate_data(self, X, skip_check_array=True, ensure_2d=False)  # the column names
+        self.n_features_in_ = n_columns
+        choice = Choice(
+            size=int(self.n_features_to_select),
+            loss=loss,
+            clip=self.clip,
+            radius=self.radius,
+            ridge=self.ridge,
+            include=include,
+            intercept=self.fit_intercept,
+        )
+        problem = make_problem(
+            table, target, limits, planned.limits, choice, neighbours=mechanism.neighbours
+        )
+        return Stated(problem, mechanism, planned, limits, n_columns, seed)
+
+    def _plan_target(self, y: Any) -> Target:
+        """Say how the target is to be read; `y` is looked at only where that is documented."""
+        return plan_target(as_loss(self.loss), self.bounds_y, self.classes)
+
+    def _selection_epsilon(self) -> Any:
+        """Return what a mechanism given by its name may spend."""
+        return self.epsilon
+
+    def _mechanism(self) -> Mechanism:
+        given = self.mechanism
+        if isinstance(given, str):
+            return make_mechanism(
+                given,
+                self._selection_epsilon(),
+                neighbours=self.neighbours,
+                max_seconds=self.max_seconds,
+            )
+        if not isinstance(given, Mechanism):
+            raise InputError("the mechanism must be a name or a mechanism object of dpsubset")
+        if self.max_seconds is not None:
+            raise InputError(
+                "max_seconds is for mechanisms by name; give a mechanism object its own "
+                "limits=search.Limits(seconds=...)"
+            )
+        self._check_twice_given(given)
+        return given
+
+    def _check_twice_given(self, mechanism: Mechanism) -> None:
+        for name, default in (("epsilon", DEFAULT_EPSILON), ("neighbours", DEFAULT_NEIGHBOURS)):
+            if getattr(self, name) not in (default, getattr(mechanism, name)):
+                raise InputError(
+                    f"{name} is given twice and differs: to the mechanism object and to the "
+                    "selector. Give it to the mechanism only"
+                )
+
+    def _takes_labels(self) -> bool:
+        try:
+            return as_loss(self.loss).classification
+        except InputError:  # `fit` tells
+            return False
