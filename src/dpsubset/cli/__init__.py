@@ -14,7 +14,9 @@ from typing import Annotated
 import typer
 
 from dpsubset import __version__
+from dpsubset.cli import options
 from dpsubset.cli.ending import errors_as_text
+from dpsubset.cli.modelling import fit, predict
 from dpsubset.errors import InputError
 
 __all__ = ["app", "main"]
@@ -27,8 +29,6 @@ app = typer.Typer(
     "differential privacy. Exit codes: 0 done, 1 refused (a limit was reached), 2 a mistake in "
     "what was given.",
 )
-
-TablePath = Annotated[Path, typer.Argument(help="A CSV or Parquet file with column names.")]
 
 
 def main() -> None:
@@ -43,6 +43,10 @@ def main() -> None:
 def _stop(number: int, frame: object) -> None:
     """End by an exception, so that no partial file stays behind."""
     raise SystemExit(128 + number)
+
+
+app.command()(fit)
+app.command()(predict)
 
 
 def _show_version(wanted: bool) -> None:
@@ -63,63 +67,34 @@ def _start(
 
 @app.command()
 def select(
-    table: TablePath,
-    target: Annotated[str, typer.Option(help="The column to explain.")],
-    size: Annotated[int, typer.Option(help="How many columns to select.")] = 5,
+    table: options.Table,
+    target: options.Target,
+    size: options.Size = 5,
     epsilon: Annotated[float, typer.Option(help="The privacy budget of a release.")] = 1.0,
-    bounds: Annotated[
-        Path | None,
-        typer.Option(help="TOML file with public limits; `dpsubset bounds` writes a template."),
-    ] = None,
+    bounds: options.Bounds = None,
     mechanism: Annotated[
         str,
         typer.Option(
-            help="permute-and-flip, exponential, top-r, mistakes, or all: the four side by side, "
-            "each a release of its own that spends its own epsilon."
+            help=f"{options.MECHANISMS}, or all: the first four side by side, each a release of "
+            "its own that spends its own epsilon."
         ),
     ] = "permute-and-flip",
-    neighbours: Annotated[
-        str,
-        typer.Option(help="replace-one, or add-remove (the number of rows is private, too)."),
-    ] = "replace-one",
-    loss: Annotated[
-        str,
-        typer.Option(
-            help="For a target of numbers: squared, absolute, quantile, huber, with a parameter as "
-            "in quantile:0.9 and huber:0.1. For a target of two classes (text, truth values or "
-            "numbers): hinge, logistic; limits of the target are not needed then, nor looked at."
-        ),
-    ] = "absolute",
+    neighbours: options.Neighbours = "replace-one",
+    loss: options.Loss = "absolute",
     classes: Annotated[
         str | None,
         typer.Option(
-            help="hinge and logistic: the two classes, no,yes. Without it they are read off the "
+            help="Losses for labels: the two classes, no,yes. Without it they are read off the "
             "target, and a table with one class only, or a third, is refused; that refusal depends "
             "on the data and is outside the guarantee."
         ),
     ] = None,
-    ridge: Annotated[float, typer.Option(help="Weight of the squared coefficients.")] = 10.0,
-    clip: Annotated[
-        float,
-        typer.Option(help="Clip to this share of the limits, around their middle (0 to 1)."),
-    ] = 1.0,
-    radius: Annotated[float, typer.Option(help="Largest norm of the coefficients.")] = 1.0,
-    features: Annotated[
-        str | None,
-        typer.Option(help="Columns to choose from, a,b,c; all but the target if not given."),
-    ] = None,
-    always_include: Annotated[
-        list[str] | None,
-        typer.Option(help="A column to select in any case; may be repeated. It counts in --size."),
-    ] = None,
-    intercept: Annotated[
-        bool,
-        typer.Option(
-            help="Add a constant, not counted in --size: limits are rarely centred at the mean of "
-            "the data, and without it a column far from its middle is taken for a constant. It "
-            "costs one more column in the sensitivity."
-        ),
-    ] = True,
+    ridge: options.Ridge = 10.0,
+    clip: options.Clip = 1.0,
+    radius: options.Radius = 1.0,
+    features: options.Features = None,
+    always_include: options.AlwaysInclude = None,
+    intercept: options.Intercept = True,
     count: Annotated[
         int | None, typer.Option(help="top-r: how many best supports keep their own weight.")
     ] = None,
@@ -133,19 +108,8 @@ def select(
     sensitivity: Annotated[
         str, typer.Option(help="tight, or paper: the published, looser constant.")
     ] = "tight",
-    max_seconds: Annotated[
-        float | None,
-        typer.Option(
-            help="Refuse after so many seconds of work on a release; its budget counts as spent. "
-            "Whether a limit is reached depends on the data, which is outside the guarantee."
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Experiments only: a draw that can be repeated, and its guarantee says so."
-        ),
-    ] = None,
+    max_seconds: options.MaxSeconds = None,
+    seed: options.Seed = None,
     output: Annotated[
         Path | None, typer.Option(help="Write the release to this file as JSON.")
     ] = None,
@@ -213,7 +177,7 @@ def select(
 
 @app.command("bounds")
 def write_template(
-    table: TablePath,
+    table: options.Table,
     target: Annotated[str | None, typer.Option(help="The target; marked in the file.")] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write the template to this file instead of the terminal.")

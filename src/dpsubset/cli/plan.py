@@ -32,7 +32,7 @@ __all__ = ["Plan", "Request", "make_mechanisms", "make_plan"]
 
 @dataclass(frozen=True)
 class Request:
-    """The options of `dpsubset select`, as the user gave them."""
+    """The options of `dpsubset select`, as the user gave them; `fit` has most of them, too."""
 
     table: Path
     target: str
@@ -49,12 +49,12 @@ class Request:
     features: str | None
     always_include: tuple[str, ...]
     intercept: bool
-    count: int | None
-    trials: int | None
-    accounting: str | None
-    sensitivity: str
-    max_seconds: float | None
-    seed: int | None
+    count: int | None = None
+    trials: int | None = None
+    accounting: str | None = None
+    sensitivity: str = "tight"
+    max_seconds: float | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,11 @@ class Plan:
         return make_problem(
             X, y, self.limits, self.target_limits, self.choice, neighbours=neighbours
         )
+
+    def rehearsal(self) -> Problem:
+        """State the problem of an empty table: finds a wrong parameter before any row is read."""
+        nothing = np.empty((0, len(self.features)))
+        return self.state(nothing, nothing[:, 0], "add-remove")
 
 
 def make_plan(request: Request, mechanisms: Iterable[Mechanism]) -> Plan:
@@ -109,9 +114,7 @@ def make_plan(request: Request, mechanisms: Iterable[Mechanism]) -> Plan:
     )
     limits = column_limits(given.columns, features, len(features))
     plan = Plan(features, limits, given.target, classes, given.sha256, choice)
-    # The problem of an empty table: finds a wrong parameter before any row is read.
-    nothing = np.empty((0, len(features)))
-    rehearsal = plan.state(nothing, nothing[:, 0], "add-remove")
+    rehearsal = plan.rehearsal()
     for mechanism in mechanisms:
         mechanism.guarantee(rehearsal)
     return plan

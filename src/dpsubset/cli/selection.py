@@ -16,7 +16,7 @@ from dpsubset.losses import as_loss
 from dpsubset.privacy import Guarantee
 from dpsubset.tables import read_table
 
-__all__ = ["Line", "Outcome", "select_columns"]
+__all__ = ["Line", "Outcome", "select_columns", "settings_of", "warnings_of"]
 
 
 @dataclass(frozen=True)
@@ -86,18 +86,19 @@ def select_columns(request: Request) -> Outcome:
                 raise
             refusal = str(error)
         lines.append(Line(name, columns, guarantee, refusal, time.perf_counter() - began))
+    released_lines = [line.guarantee for line in lines if line.columns is not None]
     return Outcome(
         target=request.target,
         n_features=len(plan.features),
         compared=compared,
-        settings=_settings(request, plan),
+        settings=settings_of(request, plan),
         lines=tuple(lines),
-        warnings=_warnings(request, lines),
+        warnings=warnings_of(request, released_lines),
     )
 
 
-def _settings(request: Request, plan: Plan) -> dict[str, Any]:
-    """What it takes to audit a release, and for whoever has the table to repeat it: all public."""
+def settings_of(request: Request, plan: Plan) -> dict[str, Any]:
+    """Return what an audit of a release needs, or who has the table to repeat it: all public."""
     settings: dict[str, Any] = {
         "dpsubset": __version__,
         "size": request.size,
@@ -137,8 +138,8 @@ def _with_parameter(loss: str) -> str:
     return f"{name}:{parameter}" if parameter else name
 
 
-def _warnings(request: Request, lines: Iterable[Line]) -> tuple[str, ...]:
-    released = [line.guarantee for line in lines if line.columns is not None]
+def warnings_of(request: Request, released: Iterable[Guarantee]) -> tuple[str, ...]:
+    """Say in what promises are weaker than the epsilon asked for, and that draws are seeded."""
     found = [shortfall(guarantee, request.epsilon) for guarantee in released]
     if request.seed is not None:
         found.append(

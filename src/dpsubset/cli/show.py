@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsubset.cli.selection import Line, Outcome
+from dpsubset.tables import StoredModel
 
-__all__ = ["print_outcome", "printable", "to_json"]
+__all__ = ["print_model", "print_outcome", "printable", "to_json"]
 
 _TIMES = "The seconds depend on the data and are no part of the guarantee."
 
@@ -53,6 +54,19 @@ def print_outcome(outcome: Outcome, *, quiet: bool, timings: bool) -> None:
         _print_release(console, outcome, outcome.lines[0])
         if timings:
             console.print(f"{outcome.lines[0].seconds:.2f} seconds. {_TIMES}")
+
+
+def print_model(model: StoredModel) -> None:
+    """Print a model for people."""
+    console = _Console(highlight=False, markup=False)
+    head = f"{len(model.columns)} columns for {printable(model.target)}"
+    console.print(Text(head, style="bold"))
+    width = max(map(len, map(printable, model.columns)), default=0)
+    for name, value in zip(model.columns, model.coefficients, strict=True):
+        console.print(f"  {printable(name):{width}}  {value:.6g}", soft_wrap=True)
+    console.print(f"  {'intercept':{width}}  {model.intercept:.6g}", soft_wrap=True)
+    console.print(Text("Guarantee", style="bold"))
+    console.print(f"  {model.guarantee['sentence']}", soft_wrap=True)
 
 
 def printable(name: str) -> str:

@@ -42,7 +42,7 @@ class _SubsetModel(Selecting):
 
     def _fit(self, X: Any, y: Any) -> tuple[Floats, float, Target]:
         """Select, fit, and return coefficients and intercept in the units of the table."""
-        share = check_share(self.selection_share)
+        check_share(self.selection_share)
         coefficient = Coefficient(
             self.coefficients,
             self.coefficient_loss,
@@ -52,9 +52,7 @@ class _SubsetModel(Selecting):
         )
         coefficient.chosen_loss(as_loss(self.loss).classification)
         mechanism = self._mechanism()
-        rest = (1.0 - share) * self.epsilon
-        if isinstance(self.mechanism, Mechanism):
-            rest = self.epsilon - mechanism.epsilon
+        rest = self.epsilon - mechanism.epsilon
         method = coefficient.mechanism(rest, mechanism.neighbours)
         stated = self._state(X, y, _RESULTS)
         stated.warn_if_weaker()

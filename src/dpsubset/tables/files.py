@@ -7,7 +7,7 @@ never passed on. Column names and the names a user typed are shown.
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from dpsubset.estimators.targets import OR_LABELS
 from dpsubset.tables.classes import as_numbers, is_missing, read_labels
 from dpsubset.tables.names import ADVICE, file_format, opened, pick_features, quietly, read_names
 
-__all__ = ["Table", "read_table"]
+__all__ = ["Table", "read_columns", "read_table"]
 
 _BLOCK_ENTRIES = 1 << 16
 _LEAVE_OUT = "or name the columns to use with --features"
@@ -58,21 +58,44 @@ def read_table(
     """
     names = read_names(path)
     chosen = pick_features(names, target, features)
-    wanted = [*chosen, target]
-    if file_format(path) == "csv":
-        frame = _read_csv(path, names, wanted, target, labels)
-    else:
-        frame = _read_parquet(path, wanted)
+    advice = dict.fromkeys(chosen, _LEAVE_OUT) | {target: OR_LABELS}
+    frame = _read_frame(path, names, advice, text={target} if labels else set())
     matrix = polars_matrix(frame.select(chosen))
     vector = read_labels(frame[target], classes, path) if labels else _numbers_of(frame, target)
     del frame
     if vector is None or not (np.isfinite(vector).all() and _is_finite(matrix)):
         word = ". A word such as NA or none is missing, too, unless --classes names it"
-        raise InputError(
-            f"{path}: the table {MISSING}. Empty lines and lines with too few fields count as "
-            f"missing values{word if labels else ''}"
-        )
+        raise _missing(path, word if labels else "")
     return Table(chosen, matrix, vector, target)
+
+
+def read_columns(path: Path, columns: Sequence[str]) -> NDArray[np.floating]:
+    """Read some columns of a CSV or Parquet file, all numbers, in the order asked for."""
+    names = read_names(path)
+    for name in columns:
+        if name not in names:
+            raise InputError(f"{path} has no column {name!r}, which the model needs")
+    frame = _read_frame(path, names, dict.fromkeys(columns, "as in the table of the fit"))
+    matrix = polars_matrix(frame.select(columns))
+    if not _is_finite(matrix):
+        raise _missing(path)
+    return matrix
+
+
+def _missing(path: Path, more: str = "") -> InputError:
+    return InputError(
+        f"{path}: the table {MISSING}. Empty lines and lines with too few fields count as missing "
+        f"values{more}"
+    )
+
+
+def _read_frame(
+    path: Path, names: Sequence[str], advice: Mapping[str, str], text: Collection[str] = ()
+) -> pl.DataFrame:
+    """Read the columns that `advice` names; it says what to do about one that holds text."""
+    if file_format(path) == "csv":
+        return _read_csv(path, names, advice, text)
+    return _read_parquet(path, list(advice))
 
 
 def _numbers_of(frame: pl.DataFrame, target: str) -> NDArray[np.float64]:
@@ -96,13 +119,11 @@ def _read_parquet(path: Path, wanted: Sequence[str]) -> pl.DataFrame:
 
 
 def _read_csv(
-    path: Path, names: Sequence[str], wanted: Sequence[str], target: str, labels: bool
+    path: Path, names: Sequence[str], advice: Mapping[str, str], text: Collection[str]
 ) -> pl.DataFrame:
-    """Read the wanted columns as numbers; those that resist are read as text and looked at.
-
-    A target of labels stays text.
-    """
-    numeric = set(wanted) - ({target} if labels else set())
+    """Read the wanted columns as numbers; those that resist are read as text and looked at."""
+    wanted = list(advice)
+    numeric = set(wanted) - set(text)
     schema: dict[str, Any] = {name: pl.Float64 if name in numeric else pl.String for name in names}
     frame = quietly(lambda: _parse(path, schema))
     if frame is None:
@@ -110,7 +131,6 @@ def _read_csv(
         _check_lines(path, len(names))
         if frame is None:
             raise InputError(f"{path} cannot be read as CSV. {ADVICE}")
-        advice = dict.fromkeys(wanted, _LEAVE_OUT) | {target: OR_LABELS}
         columns = (frame[name] for name in wanted)
         frame = frame.with_columns(
             [_numbers(c, path, advice[c.name]) for c in columns if c.name in numeric]

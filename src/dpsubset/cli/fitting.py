@@ -1,0 +1,72 @@
+"""What `dpsubset fit` and `dpsubset predict` do, from the user's words to a model and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from dpsubset.checks import positive
+from dpsubset.cli.plan import Request, make_mechanisms, make_plan
+from dpsubset.cli.selection import settings_of, warnings_of
+from dpsubset.errors import InputError
+from dpsubset.estimators.linear import Coefficient, check_share, fit_model, in_units
+from dpsubset.losses import Logistic, as_loss
+from dpsubset.tables import StoredModel, read_columns, read_table
+
+__all__ = ["fit_table", "predictions"]
+
+
+def fit_table(
+    request: Request, selection_share: float, coefficient: Coefficient
+) -> tuple[StoredModel, tuple[str, ...]]:
+    """Check everything that does not need the rows, read them, release a model.
+
+    Raises
+    ------
+    InputError
+        Before anything is released.
+    UnprovenError, RefusedError
+        If the selection released nothing.
+    """
+    if request.mechanism == "all":
+        raise InputError("a model rests on one selection: name one mechanism, not all")
+    share, epsilon = check_share(selection_share), positive(request.epsilon, "epsilon")
+    labels = as_loss(request.loss).classification
+    if labels and request.classes is None:
+        raise InputError("a model of labels names them: give --classes first,second")
+    mechanisms = make_mechanisms(replace(request, epsilon=share * epsilon))
+    method = coefficient.mechanism(epsilon - share * epsilon, request.neighbours)
+    plan = make_plan(request, mechanisms.values())
+    method.guarantee(coefficient.problem(plan.rehearsal()))
+    table = read_table(
+        request.table, request.target, plan.features, labels=plan.labels, classes=plan.classes
+    )
+    problem = plan.state(table.X, table.y, request.neighbours)
+    (mechanism,) = mechanisms.values()
+    fitted = fit_model(mechanism, method, problem, coefficient, len(plan.features), request.seed)
+    line, intercept = in_units(fitted, plan.limits, plan.target_limits, request.clip)
+    loss = coefficient.chosen_loss(labels)
+    model = StoredModel(
+        request.target,
+        tuple(plan.features[j] for j in fitted.support),
+        tuple(float(line[j]) for j in fitted.support),
+        intercept,
+        plan.classes,
+        isinstance(loss, Logistic),
+        fitted.guarantee.to_dict(),
+        settings_of(request, plan)
+        | {
+            "mechanism": request.mechanism,
+            "selection_share": share,
+            "coefficients": coefficient.method,
+            "coefficient_loss": repr(loss),
+        },
+    )
+    return model, warnings_of(request, [fitted.guarantee])
+
+
+def predictions(model: StoredModel, path: Path) -> str:
+    """Return the model's predictions for the rows of a file, as CSV."""
+    return pl.DataFrame(model.predict(read_columns(path, model.columns))).write_csv()

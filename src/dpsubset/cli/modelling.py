@@ -1,0 +1,133 @@
+"""The commands `fit` and `predict`: a private model in a file, and what it says of other tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpsubset.cli import options
+from dpsubset.cli.ending import errors_as_text
+
+__all__ = ["fit", "predict"]
+
+
+def fit(
+    table: options.Table,
+    target: options.Target,
+    output: Annotated[Path, typer.Option(help="Write the model to this file as JSON.")],
+    size: options.Size = 5,
+    epsilon: Annotated[
+        float, typer.Option(help="The privacy budget: selection and coefficients together.")
+    ] = 1.0,
+    bounds: options.Bounds = None,
+    selection_share: Annotated[
+        float, typer.Option(help="The part of epsilon for the selection (between 0 and 1).")
+    ] = 0.5,
+    mechanism: Annotated[
+        str, typer.Option(help=f"How columns are selected: {options.MECHANISMS}.")
+    ] = "permute-and-flip",
+    coefficients: Annotated[
+        str,
+        typer.Option(
+            help="How coefficients are made private: objective-perturbation, or noisy-statistics "
+            "(squared loss)."
+        ),
+    ] = "objective-perturbation",
+    coefficient_loss: Annotated[
+        str | None,
+        typer.Option(
+            help="What they minimise: huber:0.2 if not given, squared for noisy-statistics, "
+            "logistic or huber_hinge for labels."
+        ),
+    ] = None,
+    delta: Annotated[
+        float,
+        typer.Option(help="With delta > 0 the promise is (epsilon, delta): Gaussian noise."),
+    ] = 0.0,
+    neighbours: options.Neighbours = "replace-one",
+    loss: options.Loss = "absolute",
+    classes: Annotated[
+        str | None,
+        typer.Option(help="Losses for labels: the two classes, no,yes; they must be named."),
+    ] = None,
+    ridge: options.Ridge = 10.0,
+    clip: options.Clip = 1.0,
+    radius: options.Radius = 1.0,
+    features: options.Features = None,
+    always_include: options.AlwaysInclude = None,
+    intercept: options.Intercept = True,
+    max_seconds: options.MaxSeconds = None,
+    seed: options.Seed = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Select columns of TABLE, fit coefficients on them, and write the private model to a file.
+
+    Options on ridge and radius are those of the selection.
+    """
+    with errors_as_text():
+        from dpsubset.cli.fitting import fit_table
+        from dpsubset.cli.plan import Request
+        from dpsubset.cli.show import print_model
+        from dpsubset.cli.writing import waiting, writing
+        from dpsubset.estimators.linear import Coefficient
+        from dpsubset.tables import write_model
+
+        request = Request(
+            table=table,
+            target=target,
+            size=size,
+            epsilon=epsilon,
+            bounds=bounds,
+            mechanism=mechanism,
+            neighbours=neighbours,
+            loss=loss,
+            classes=classes,
+            ridge=ridge,
+            clip=clip,
+            radius=radius,
+            features=features,
+            always_include=tuple(always_include or ()),
+            intercept=intercept,
+            max_seconds=max_seconds,
+            seed=seed,
+        )
+        coefficient = Coefficient(coefficients, coefficient_loss, delta=delta)
+        with writing(output, keep=(table, bounds)) as write:
+            with waiting("fitting a model", shown=not quiet):
+                model, warnings = fit_table(request, selection_share, coefficient)
+            try:
+                if not quiet:
+                    print_model(model)
+                for warning in warnings:
+                    typer.echo(f"warning: {warning}", err=True)
+            finally:  # a closed terminal may not lose a release that was paid for
+                write(write_model(model))
+        if not quiet:
+            typer.echo(f"Written to {output}")
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model that `dpsubset fit` wrote.")],
+    table: options.Table,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write the predictions to this file as CSV, not to the terminal."),
+    ] = None,
+) -> None:
+    """Predict the target for the rows of TABLE, one line a row, as CSV.
+
+    Predictions are computed from the rows of TABLE as they are. The model is private; predictions
+    for private rows tell of those rows.
+    """
+    with errors_as_text():
+        from dpsubset.cli.fitting import predictions
+        from dpsubset.cli.writing import writing
+        from dpsubset.tables import read_model
+
+        with writing(output, keep=(table, model)) as write:
+            text = predictions(read_model(model), table)
+            write(text)
+        if output is None:
+            typer.echo(text, nl=False)

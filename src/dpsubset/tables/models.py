@@ -1,0 +1,160 @@
+"""Model files: a released linear model as JSON, with a version and a checksum, without code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from dpsubset.errors import InputError
+
+__all__ = ["VERSION", "StoredModel", "read_model", "write_model"]
+
+FORMAT = "dpsubset model"
+VERSION = 1
+_LARGEST = 64 << 20  # bytes; a model file has a few thousand
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A linear model over named columns: a number, or for two classes a margin.
+
+    >>> model = StoredModel("y", ("a",), (2.0,), 1.0)
+    >>> model.predict(np.array([[3.0]]))
+    {'y': array([7.])}
+    """
+
+    target: str
+    columns: tuple[str, ...]
+    coefficients: tuple[float, ...]
+    intercept: float
+    classes: tuple[str, str] | None = None
+    probabilities: bool = False
+    guarantee: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def predict(self, X: NDArray[np.floating]) -> dict[str, Any]:
+        """Return predictions by name: the target, and where there are any, the second's chances."""
+        line = X.astype(np.float64) @ np.array(self.coefficients) + self.intercept
+        if self.classes is None:
+            return {self.target: line}
+        named = {self.target: np.array(self.classes)[(line > 0).astype(np.intp)]}
+        if self.probabilities:
+            named[f"probability of {self.classes[1]}"] = expit(line)
+        return named
+
+
+def write_model(model: StoredModel) -> str:
+    """Return the text of a model file."""
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "target": model.target,
+        "columns": list(model.columns),
+        "coefficients": list(model.coefficients),
+        "intercept": model.intercept,
+        "classes": None if model.classes is None else list(model.classes),
+        "probabilities": model.probabilities,
+        "guarantee": model.guarantee,
+        "settings": model.settings,
+    }
+    content["sha256"] = _digest(content)
+    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def read_model(path: Path) -> StoredModel:
+    """Read a model file.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, cut off, no model, of a newer version, or was edited.
+    """
+    content = _content(path)
+    version: Any = content.get("version")
+    if content.get("format") != FORMAT or not _is_whole(version):
+        raise InputError(f"{path} is not a model that `dpsubset fit` wrote")
+    if version > VERSION:
+        raise InputError(
+            f"{path} has version {version} of the model format; this dpsubset reads up to version "
+            f"{VERSION}. Install a newer dpsubset"
+        )
+    if content.pop("sha256", None) != _digest(content):
+        raise InputError(
+            f"{path} was changed after it was written: its checksum does not fit its contents. "
+            "Take the original file, or fit again"
+        )
+    try:
+        return _model(content)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise InputError(f"{path} is not a complete model: parts are missing or wrong") from None
+
+
+def _content(path: Path) -> dict[str, Any]:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder. Name a model file")
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise InputError(f"{path} is far too large for a model file")
+        raw = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file. `dpsubset fit` writes a model") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text, so it is no model file") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        content = json.loads(raw, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise InputError(
+            f"{path} is not valid JSON: it may have been cut off or edited. Take the original "
+            "file, or fit again"
+        ) from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is not a model that `dpsubset fit` wrote")
+    return content
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """Return a checksum of the contents, whatever the blanks and the order in the file."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _model(content: dict[str, Any]) -> StoredModel:
+    columns, values = content["columns"], content["coefficients"]
+    numbers = [*values, content["intercept"]]
+    texts = [content["target"], *columns, *(content["classes"] or ())]
+    good = (
+        len(columns) == len(values) == len(set(columns))
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(v, (int, float)) and math.isfinite(v) for v in numbers)
+        and (content["classes"] is None or len(content["classes"]) == 2)
+    )
+    if not good:
+        raise ValueError
+    return StoredModel(
+        content["target"],
+        tuple(columns),
+        tuple(float(v) for v in values),
+        float(content["intercept"]),
+        None if content["classes"] is None else (content["classes"][0], content["classes"][1]),
+        bool(content["probabilities"]),
+        dict(content["guarantee"]),
+        dict(content["settings"]),
+    )
