@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from dpsubset.estimators import SubsetClassifier, SubsetRegressor, SubsetSelector
     from dpsubset.mechanisms import (
         Exponential,
+        LassoStability,
+        MarkovChain,
         Mistakes,
         PermuteAndFlip,
         Release,
+        SampleAggregate,
         TopR,
     )
     from dpsubset.privacy import Guarantee
@@ -26,10 +29,13 @@ __version__ = "0.1.0"
 __all__ = [
     "Exponential",
     "Guarantee",
+    "LassoStability",
+    "MarkovChain",
     "Mistakes",
     "PermuteAndFlip",
     "Problem",
     "Release",
+    "SampleAggregate",
     "SubsetClassifier",
     "SubsetRegressor",
     "SubsetSelector",
@@ -40,10 +46,13 @@ __all__ = [
 _ROOMS = {
     "Exponential": "mechanisms",
     "Guarantee": "privacy",
+    "LassoStability": "mechanisms",
+    "MarkovChain": "mechanisms",
     "Mistakes": "mechanisms",
     "PermuteAndFlip": "mechanisms",
     "Problem": "problem",
     "Release": "mechanisms",
+    "SampleAggregate": "mechanisms",
     "SubsetClassifier": "estimators",
     "SubsetRegressor": "estimators",
     "SubsetSelector": "estimators",

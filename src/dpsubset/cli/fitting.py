@@ -64,7 +64,7 @@ def fit_table(
             "coefficient_loss": repr(loss),
         },
     )
-    return model, warnings_of(request, [fitted.guarantee])
+    return model, warnings_of(request, [fitted.guarantee], method.delta)
 
 
 def predictions(model: StoredModel, path: Path) -> str:

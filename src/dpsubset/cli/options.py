@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 MECHANISMS = (
-    "permute-and-flip, exponential, top-r, mistakes; the rivals markov-chain, sample-aggregate"
+    "permute-and-flip, exponential, top-r, mistakes; the rivals markov-chain, sample-aggregate, "
+    "lasso-stability"
 )
 
 Table = Annotated[Path, typer.Argument(help="A CSV or Parquet file with column names.")]

@@ -16,6 +16,7 @@ from dpsubset.estimators.bounds import column_limits
 from dpsubset.estimators.inputs import column_positions
 from dpsubset.estimators.release import (
     MECHANISMS,
+    RIVALS,
     Choice,
     check_seed,
     check_size,
@@ -123,8 +124,8 @@ def make_plan(request: Request, mechanisms: Iterable[Mechanism]) -> Plan:
 def make_mechanisms(request: Request) -> dict[str, Mechanism]:
     """Make the mechanisms asked for, by name."""
     compared = request.mechanism == "all"
-    if not compared and request.mechanism not in MECHANISMS:
-        allowed = ", ".join([*MECHANISMS, "all"])
+    if not compared and request.mechanism not in MECHANISMS | RIVALS:
+        allowed = ", ".join([*MECHANISMS, *RIVALS, "all"])
         raise InputError(f"unknown mechanism {request.mechanism!r}; allowed: {allowed}")
     tried = request.trials is not None and request.mechanism in ("top-r", "all")
     if tried and request.accounting != "sharp" and request.neighbours == "add-remove":

@@ -138,9 +138,11 @@ def _with_parameter(loss: str) -> str:
     return f"{name}:{parameter}" if parameter else name
 
 
-def warnings_of(request: Request, released: Iterable[Guarantee]) -> tuple[str, ...]:
+def warnings_of(
+    request: Request, released: Iterable[Guarantee], delta: float = 0.0
+) -> tuple[str, ...]:
     """Say in what promises are weaker than the epsilon asked for, and that draws are seeded."""
-    found = [shortfall(guarantee, request.epsilon) for guarantee in released]
+    found = [shortfall(guarantee, request.epsilon, delta) for guarantee in released]
     if request.seed is not None:
         found.append(
             "the draw is seeded, for experiments only: who knows --seed undoes the privacy"

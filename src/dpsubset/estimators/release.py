@@ -17,10 +17,13 @@ from dpsubset.errors import InputError
 from dpsubset.estimators.bounds import narrowed, rescale_target
 from dpsubset.mechanisms import (
     Exponential,
+    LassoStability,
+    MarkovChain,
     Mechanism,
     Mistakes,
     PermuteAndFlip,
     Release,
+    SampleAggregate,
     TopR,
 )
 from dpsubset.privacy import Guarantee
@@ -29,6 +32,7 @@ from dpsubset.search import Limits
 
 __all__ = [
     "MECHANISMS",
+    "RIVALS",
     "Choice",
     "check_seed",
     "check_size",
@@ -44,6 +48,12 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "top-r": TopR,
     "mistakes": Mistakes,
 }
+RIVALS: dict[str, type[Mechanism]] = {
+    "markov-chain": MarkovChain,
+    "sample-aggregate": SampleAggregate,
+    "lasso-stability": LassoStability,
+}
+_UNSCALED = ("sample-aggregate", "lasso-stability")  # no score enters them, nor its sensitivity
 
 
 @dataclass(frozen=True)
@@ -75,13 +85,18 @@ def make_mechanism(
     >>> make_mechanism("exponential", 1.0, neighbours="add-remove").epsilon
     1.0
     """
-    if not isinstance(name, str) or name not in MECHANISMS:
-        raise InputError(f"unknown mechanism {name!r}; allowed: {', '.join(MECHANISMS)}")
+    known = MECHANISMS | RIVALS
+    if not isinstance(name, str) or name not in known:
+        raise InputError(f"unknown mechanism {name!r}; allowed: {', '.join(known)}")
     if not isinstance(neighbours, str):
         raise InputError('neighbours must be "replace-one" or "add-remove"')
     if isinstance(epsilon, Real) and epsilon == math.inf:
         raise InputError("epsilon is infinite, which is no privacy at all; give a finite number")
-    options: dict[str, Any] = {"neighbours": neighbours, "sensitivity": sensitivity}
+    options: dict[str, Any] = {"neighbours": neighbours}
+    if name not in _UNSCALED:
+        options["sensitivity"] = sensitivity
+    elif sensitivity != "tight":
+        raise InputError(f"{name} does not rest on the sensitivity of scores; leave its rule out")
     if max_seconds is not None:
         options["limits"] = Limits(seconds=positive(max_seconds, "max_seconds"))
     own = {"count": count, "trials": trials, "accounting": accounting}
@@ -89,7 +104,7 @@ def make_mechanism(
     if given and name != "top-r":
         raise InputError(f"{' and '.join(given)} belong to top-r; leave them out for {name}")
     options |= given
-    return MECHANISMS[name](epsilon, **options)
+    return known[name](epsilon, **options)
 
 
 def check_size(size: Any, n_columns: int, n_included: int, name: str) -> None:
@@ -180,8 +195,8 @@ def release(
     return dataclasses.replace(released, support=kept)
 
 
-def shortfall(promise: Guarantee, epsilon: float) -> str | None:
-    """Say in what a promise is weaker than the epsilon asked for, if it is.
+def shortfall(promise: Guarantee, epsilon: float, delta: float = 0.0) -> str | None:
+    """Say in what a promise is weaker than the epsilon and delta asked for, if it is.
 
     The text rests on the promise alone, so it is the same for all tables that count as neighbours.
     """
@@ -191,6 +206,8 @@ def shortfall(promise: Guarantee, epsilon: float) -> str | None:
             f"is {promise.epsilon}-differentially private, which is weaker than the epsilon of "
             f"{epsilon} asked for"
         )
+    if promise.delta > delta:
+        found.append(f"may fail to protect with a chance of {promise.delta:g}")
     if promise.condition:
         found.append(f"is private only if {promise.condition}")
     return f"the {promise.mechanism} {' and '.join(found)}" if found else None

@@ -48,7 +48,8 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
         `classes` a table may hold one class only; a label beside the two is still refused. A loss
         of your own may treat the classes differently, and needs them named.
     mechanism : str or mechanism, default="permute-and-flip"
-        "permute-and-flip", "exponential", "top-r" or "mistakes"; or a mechanism object, which
+        "permute-and-flip", "exponential", "top-r" or "mistakes", or one of the rivals
+        "markov-chain", "sample-aggregate" and "lasso-stability"; or a mechanism object, which
         brings its own epsilon, neighbours and limits. Where its promise is weaker than its
         epsilon (finite trials, a condition on the data), `fit` warns.
     neighbours : {"replace-one", "add-remove"}, default="replace-one"

@@ -2,8 +2,21 @@
 
 from dpsubset.mechanisms.base import Mechanism, Release
 from dpsubset.mechanisms.exponential import Exponential
+from dpsubset.mechanisms.lasso_stability import LassoStability
+from dpsubset.mechanisms.markov_chain import MarkovChain
 from dpsubset.mechanisms.mistakes import Mistakes
 from dpsubset.mechanisms.permute_and_flip import PermuteAndFlip
+from dpsubset.mechanisms.sample_aggregate import SampleAggregate
 from dpsubset.mechanisms.top_r import TopR
 
-__all__ = ["Exponential", "Mechanism", "Mistakes", "PermuteAndFlip", "Release", "TopR"]
+__all__ = [
+    "Exponential",
+    "LassoStability",
+    "MarkovChain",
+    "Mechanism",
+    "Mistakes",
+    "PermuteAndFlip",
+    "Release",
+    "SampleAggregate",
+    "TopR",
+]

@@ -1,0 +1,193 @@
+"""Rows into blocks, and the columns that each block votes for (T25, T26)."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
+from dpsubset.errors import InputError, UnprovenError
+from dpsubset.limits import REFUSED, Budget
+from dpsubset.mechanisms.lasso import silence
+from dpsubset.privacy import Randomness
+from dpsubset.problem import Problem
+
+__all__ = [
+    "Selector",
+    "Voters",
+    "check_selector",
+    "deal",
+    "largest",
+    "lasso_choice",
+    "members",
+    "svm_choice",
+]
+
+Selector = Callable[[Floats, Floats, int], Iterable[int]]
+
+_HEAVY = 1e3  # included columns grow by this, so that the penalty hardly sees them
+_STEP = 1.3  # from one penalty to the next
+_STEPS = 60
+
+
+def largest(values: Floats, count: int) -> NDArray[np.intp]:
+    """Return where the `count` largest values are, in ascending order; ties: the first ones."""
+    return np.asarray(np.sort(np.argsort(-values, kind="stable")[:count]))
+
+
+def _cut(beta: Floats, count: int) -> NDArray[np.intp]:
+    """Return the `count` largest coefficients, or all that are not zero if they are fewer."""
+    chosen = largest(np.abs(beta), count)
+    return np.asarray(chosen[beta[chosen] != 0])
+
+
+def _project_out(Z: Floats, table: Floats) -> Floats:
+    """Return the table less its projection on the columns of Z (Frisch-Waugh)."""
+    U, sizes, _ = np.linalg.svd(Z, full_matrices=False)
+    U = U[:, sizes > 1e-10 * max(float(sizes.max(initial=0.0)), 1e-300)]
+    return np.asarray(table - U @ (U.T @ table))
+
+
+def lasso_choice(X: Floats, Z: Floats, y: Floats, count: int) -> NDArray[np.intp]:
+    """Return the columns of the first point of the lasso path with `count` coefficients.
+
+    The columns of Z are not penalised: they are projected out of X and y first. A point with more
+    coefficients is cut to the largest in size; a path that ends before has fewer.
+    """
+    from sklearn.linear_model import lars_path  # takes a second: only who needs it pays
+
+    if Z.shape[1]:
+        X, y = _project_out(Z, X), _project_out(Z, y)
+    steps = count
+    while True:
+        # coefficients may leave the path again, so `count` steps are mostly enough, not always
+        path = lars_path(X, y, method="lasso", max_iter=steps)[2]
+        reached = np.flatnonzero(np.count_nonzero(path, axis=0) >= count)
+        if reached.size:
+            return _cut(path[:, reached[0]], count)
+        if path.shape[1] <= steps or steps > 8 * min(X.shape):
+            return _cut(path[:, -1], count)
+        steps *= 2
+
+
+def svm_choice(X: Floats, Z: Floats, y: Floats, count: int) -> NDArray[np.intp]:
+    """Return the columns of the first l1-penalised SVM, along falling penalties, with `count`.
+
+    liblinear's l1-SVM has the squared hinge. The columns of Z are made a thousand times larger, so
+    that their coefficients are as much smaller and the penalty hardly sees them.
+    """
+    from sklearn.svm import LinearSVC, l1_min_c
+
+    table = np.hstack([X, _HEAVY * Z])
+    C = l1_min_c(X, y, loss="squared_hinge", fit_intercept=False)
+    beta = np.zeros(X.shape[1])
+    for _ in range(_STEPS):
+        C *= _STEP
+        model = LinearSVC(
+            penalty="l1", loss="squared_hinge", dual=False, C=C, fit_intercept=False, random_state=0
+        )
+        beta = model.fit(table, y).coef_[0, : X.shape[1]]
+        if np.count_nonzero(beta) >= count:
+            break
+    return _cut(beta, count)
+
+
+_NAMED = {"lasso": lasso_choice, "l1-svm": svm_choice}
+
+
+def check_selector(selector: str | Selector | None) -> str | Selector | None:
+    """Return the selector if it is a known name, a function, or None for the loss's own."""
+    if selector is None or callable(selector) or selector in _NAMED:
+        return selector
+    raise InputError(
+        f"unknown selector {selector!r}; allowed: {', '.join(_NAMED)}, or a function of a block's "
+        "X, y and the number of columns that returns their indices"
+    )
+
+
+def deal(randomness: Randomness, rows: int, blocks: int, neighbours: str) -> NDArray[np.int64]:
+    """Return the block of every row.
+
+    Replace-one: a random permutation is cut into parts whose sizes differ by one at most.
+    Add-remove: every row goes its own way, uniformly, so that one row more touches one block and
+    no other row; the cut of a permutation would move others.
+
+    >>> from dpsubset.privacy import as_randomness
+    >>> sorted(deal(as_randomness(0), 5, 2, "replace-one").tolist())
+    [0, 0, 0, 1, 1]
+    """
+    if neighbours == "add-remove":
+        return randomness.belows(blocks, rows)
+    labels = np.empty(rows, dtype=np.int64)
+    labels[randomness.permutation(rows)] = np.arange(rows) % blocks
+    return labels
+
+
+def members(labels: NDArray[np.int64], blocks: int) -> Iterator[NDArray[np.intp]]:
+    """Return the rows of one block after the other, each in the table's order.
+
+    In that order a block with the same rows in two neighbouring tables is the same table.
+    """
+    order = np.argsort(labels, kind="stable")
+    ends = np.cumsum(np.bincount(labels, minlength=blocks))
+    yield from np.split(order, ends[:-1])
+
+
+class Voters:
+    """Blocks of a problem's rows that vote for at most t = `problem.to_choose` free columns.
+
+    A vote is a function of the block's rows alone, whatever the selector does with them. A block
+    on which it fails votes for nothing, and nothing that it says leaves the block. The free and
+    the included columns are held as a dense float64 table.
+    """
+
+    def __init__(self, problem: Problem, selector: str | Selector | None, budget: Budget) -> None:
+        if selector is None:
+            selector = "l1-svm" if problem.loss.classification else "lasso"
+        if selector == "l1-svm" and not problem.loss.classification:
+            raise InputError(
+                f"the selector 'l1-svm' needs labels; the {problem.loss.name} loss has none. Use "
+                "'lasso'"
+            )
+        self._selector = selector
+        self._most = problem.to_choose
+        self._budget = budget
+        columns = problem.features.columns
+        self._X = np.ascontiguousarray(problem.design.take(columns(problem.free)))
+        self._Z = problem.design.take(columns(np.array(problem.include, dtype=np.intp)))
+        self._y = problem.y
+
+    def votes(self, labels: NDArray[np.int64], blocks: int) -> Iterator[NDArray[np.intp]]:
+        """Return the places among the free columns that each block votes for, ascending."""
+        for rows in members(labels, blocks):
+            if self._budget.over:
+                raise UnprovenError(REFUSED)
+            self._budget.spend(1)
+            yield self._vote(rows)
+
+    def _vote(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        try:
+            with silence():
+                return self._valid(self._select(rows))
+        except Exception:  # what went wrong depends on the data: it stays here
+            return np.empty(0, dtype=np.intp)
+
+    def _select(self, rows: NDArray[np.intp]) -> Iterable[int]:
+        X, y = self._X[rows], self._y[rows]  # copies: a selector may write into them
+        if isinstance(self._selector, str):
+            return _NAMED[self._selector](X, self._Z[rows], y, self._most)
+        return self._selector(X, y, self._most)
+
+    def _valid(self, answer: Iterable[int]) -> NDArray[np.intp]:
+        """Return the first t different indices of columns in an answer."""
+        kept: dict[int, None] = {}
+        for j in answer:
+            if len(kept) == self._most:
+                break
+            whole = isinstance(j, numbers.Integral) and not isinstance(j, bool)
+            if whole and 0 <= j < self._X.shape[1]:
+                kept[int(j)] = None
+        return np.array(sorted(kept), dtype=np.intp)

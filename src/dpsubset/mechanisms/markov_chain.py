@@ -1,0 +1,244 @@
+"""A rival: the exponential mechanism by a Markov chain, after Roy and coauthors (T24)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from dpsubset.arrays import Floats
+from dpsubset.checks import whole
+from dpsubset.cuts import cut_maker
+from dpsubset.cuts.region import root
+from dpsubset.cuts.start import complete
+from dpsubset.errors import InputError, UnprovenError
+from dpsubset.limits import REFUSED, Budget, Limits
+from dpsubset.mechanisms.base import Mechanism, Sampler
+from dpsubset.privacy import Guarantee, Randomness, as_randomness, exponent
+from dpsubset.problem import IMPRECISE, Problem
+from dpsubset.sampling.chain import ROUND, Rule, l1_scores, run
+from dpsubset.sampling.pieces import Support
+
+__all__ = ["MarkovChain"]
+
+_STARTS = ("random", "marginal", "lasso", "greedy")
+_BALLS = ("l2", "l1")
+_SIDE_BY_SIDE = 64 * ROUND  # steps that are drawn at once, over all chains
+_HELD = 1 << 22  # columns outside the supports of all chains at once
+_PATH = 512  # columns that a lasso path is followed on
+
+
+class MarkovChain(Mechanism):
+    """The exponential mechanism's law in the limit; after finitely many steps, nobody knows.
+
+    A step proposes to exchange one chosen column for one outside, both uniform, and goes there
+    with probability min(1, exp(-kappa (R(new) - R(old)))). `Exponential` draws from the same law
+    exactly and without a condition: this class is there to be compared with.
+
+    With squared loss a step takes a few products of columns and a small system of equations. With
+    any other loss each step is a fit, as exact as every score of the problem.
+
+    Parameters
+    ----------
+    epsilon, neighbours, sensitivity
+        As for every mechanism.
+    steps : int
+        Length of a chain.
+    start : "random", "marginal", "lasso" or "greedy"
+        Where a chain begins: at a uniform support; at the columns that alone explain most; at the
+        first on the lasso path (y as numbers, the 512 columns that alone explain most); at
+        forward selection improved by swaps. All but the first depend on the data, which is
+        harmless in the limit only.
+    ball : "l2" or "l1"
+        Over which ball coefficients range. "l1" is the variant of Roy and coauthors, for squared
+        loss: R_1(S) is the least penalised loss over |beta|_1 <= radius, and its sensitivity is
+        the largest loss at predictions of at most x_bound * radius.
+    limits : Limits, optional
+        A node is a step.
+
+    >>> import numpy as np
+    >>> from dpsubset import Problem
+    >>> X = np.vstack([np.eye(3)] * 40); y = X[:, 0]
+    >>> problem = Problem(X, y, size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
+    >>> MarkovChain(epsilon=5.0, steps=200).draw(problem, 2, random_state=0).tolist()
+    [[0], [0]]
+    """
+
+    name = "Markov chain mechanism"
+
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        steps: int = 1000,
+        start: str = "random",
+        ball: str = "l2",
+        neighbours: str = "replace-one",
+        sensitivity: str = "tight",
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(epsilon, neighbours=neighbours, sensitivity=sensitivity, limits=limits)
+        self.steps = whole(steps, "steps", 0)
+        if start not in _STARTS:
+            raise InputError(f"unknown start {start!r}; allowed: {', '.join(_STARTS)}")
+        if ball not in _BALLS:
+            raise InputError(f"unknown ball {ball!r}; allowed: {', '.join(_BALLS)}")
+        self.start = start
+        self.ball = ball
+
+    def _delta(self, problem: Problem, rule: str) -> float:
+        """Return how far one row moves a score: for the l1 ball |x'beta| <= x_bound |beta|_1."""
+        if self.ball == "l2":
+            return problem.sensitivity(rule)
+        if not problem.quadratic:
+            raise InputError(
+                f"ball='l1' is for squared loss; this problem has the {problem.loss.name} loss: "
+                "use ball='l2' or loss='squared'"
+            )
+        largest = problem.loss.largest if rule == "tight" else problem.loss.published
+        return largest(problem.y_bound, problem.x_bound * problem.radius)
+
+    def kappa(self, problem: Problem) -> float:
+        """Return the exponent of the scores: eps/(2 Delta) or eps/Delta (T3)."""
+        return exponent(self.epsilon, self._delta(problem, self.sensitivity), self.neighbours)
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Return the promise of the stationary law, with the condition that it was reached."""
+        condition = (
+            f"the chain has come to its stationary law after {self.steps} steps, on this table and "
+            "on all its neighbours, which nobody has checked (at a total variation distance of eta "
+            "from it, delta = (1 + e^epsilon) eta)"
+        )
+        delta = self._delta(problem, self.sensitivity)
+        return replace(super().guarantee(problem), sensitivity=delta, condition=condition)
+
+    def draw(
+        self,
+        problem: Problem,
+        count: int,
+        random_state: int | np.random.Generator | None = None,
+    ) -> NDArray[np.int64]:
+        """Return the ends of many chains, one a row, independent given the table."""
+        count = whole(count, "count", 0)
+        return self._chains(problem, count, as_randomness(random_state))[0]
+
+    def _sampler(self, problem: Problem) -> Sampler:
+        return lambda randomness: self._chains(problem, 1, randomness)[0][0]
+
+    def _gap(self, problem: Problem) -> float:
+        """Return how exact a score over the l1 ball must be: half of what T19 allows."""
+        return 0.5 * problem.loss.precision * max(problem.n_rows, 1) * self._delta(problem, "tight")
+
+    def _chains(
+        self, problem: Problem, count: int, randomness: Randomness
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Run chains, so many at a time as memory allows; also return how many steps were taken.
+
+        The second is for `experiments.mixing` alone: it depends on the data.
+        """
+        rule = Rule(self.kappa(problem), self.steps, self.ball == "l1", self._gap(problem))
+        budget = Budget(self.limits)
+        if budget.nodes < count * self.steps:
+            raise UnprovenError(REFUSED)
+        first = None if self.start == "random" else _STARTED[self.start](problem)
+        side = _SIDE_BY_SIDE // max(1, min(self.steps, ROUND))
+        side = max(1, min(side, _HELD // max(1, problem.free.size)))
+        ends = np.empty((count, problem.size), dtype=np.int64)
+        accepted = np.zeros(count, dtype=np.int64)
+        for low in range(0, count, side):
+            rows = slice(low, min(low + side, count))
+            state = _standing(problem, first, rows.stop - low, randomness)
+            accepted[rows] = run(problem, rule, state, randomness, budget)
+            ends[rows] = np.sort(state[0], axis=1)
+        return ends, accepted
+
+    def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
+        """Return the stationary law."""
+        if self.ball == "l1":
+            scores = self._l1_scores(problem, supports)
+        logs = -self.kappa(problem) * scores
+        return np.asarray(logs - logsumexp(logs))
+
+    def _l1_scores(self, problem: Problem, supports: Support) -> Floats:
+        index, local = np.unique(supports, return_inverse=True)
+        G = np.ascontiguousarray(problem.gram.block(index))
+        b, local = problem.correlations[index], local.reshape(supports.shape).astype(np.int64)
+        gap = self._gap(problem)
+        scores, widest = l1_scores(G, b, problem.energy, local, problem.ridge, problem.radius, gap)
+        if not widest <= gap:
+            raise UnprovenError(IMPRECISE)
+        return np.asarray(scores)
+
+
+def _standing(
+    problem: Problem, first: Support | None, chains: int, randomness: Randomness
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return supports, included columns first, and the free columns outside, a row for a chain."""
+    t, f = problem.to_choose, problem.free.size
+    order = np.tile(problem.free.astype(np.int64), (chains, 1))
+    if first is not None:
+        chosen = np.isin(problem.free, first)
+        order[:] = np.concatenate([problem.free[chosen], problem.free[~chosen]])
+    elif chains:
+        rows = np.arange(chains)
+        for i in range(t):  # the first places of a uniform permutation
+            j = i + randomness.belows(f - i, chains)
+            order[rows, i], order[rows, j] = order[rows, j], order[rows, i]
+    included = np.tile(np.array(problem.include, dtype=np.int64), (chains, 1))
+    return np.hstack([included, order[:, :t]]), np.ascontiguousarray(order[:, t:])
+
+
+def _strongest(problem: Problem, count: int) -> NDArray[np.intp]:
+    """Return the free columns of steepest slope at 0, for squared loss those of largest |X'y|."""
+    slopes = problem.correlations
+    if not problem.quadratic:
+        slopes = problem.design.correlate(problem.loss.slopes(problem.y, np.zeros(problem.n_rows)))
+    order = np.argsort(-np.abs(slopes[problem.free]), kind="stable")
+    return problem.free[order[:count]]
+
+
+def _marginal(problem: Problem) -> Support:
+    return _strongest(problem, problem.to_choose).astype(np.int64)
+
+
+def _greedy(problem: Problem) -> Support:
+    return np.array(complete(cut_maker(problem), root(problem)), dtype=np.int64)
+
+
+def _lasso(problem: Problem) -> Support:
+    """Return the columns that come first on the lasso path, filled up with the strongest.
+
+    Included columns are projected out. Whatever the path's code says or raises depends on the
+    data, so it stays here.
+    """
+    likely, t = _strongest(problem, max(_PATH, problem.to_choose)), problem.to_choose
+    inside = np.array(problem.include, dtype=np.intp)
+    columns = np.concatenate([inside, likely])
+    G, b = problem.gram.block(columns), problem.correlations[columns]
+    k = inside.size
+    try:
+        projected = np.linalg.pinv(G[:k, :k], hermitian=True) @ G[:k, k:]
+        entered = _entered(G[k:, k:] - G[k:, :k] @ projected, b[k:] - projected.T @ b[:k], t)
+    except Exception:
+        entered = np.empty(0, dtype=np.intp)
+    rest = np.setdiff1d(np.arange(likely.size), entered)
+    return np.asarray(likely[np.concatenate([entered, rest])[:t]], dtype=np.int64)
+
+
+def _entered(G: Floats, b: Floats, count: int) -> NDArray[np.intp]:
+    """Return positions in the order in which they become nonzero along the lasso path."""
+    from sklearn.linear_model import lars_path_gram
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        most = 4 * count + 8
+        _, _, path = lars_path_gram(b, G, n_samples=1, max_iter=most, method="lasso")
+    moved = path != 0.0
+    ever = np.flatnonzero(moved.any(axis=1))
+    return np.asarray(ever[np.argsort(moved[ever].argmax(axis=1), kind="stable")])
+
+
+_STARTED = {"marginal": _marginal, "lasso": _lasso, "greedy": _greedy}
