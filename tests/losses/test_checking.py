@@ -310,3 +310,27 @@ def test_the_example_of_the_document_runs(capsys: pytest.CaptureFixture[str]) ->
 
     with pytest.raises(InputError, match=r"the conjugate .* below a t - value: bounds on scores"):
         check(Slip())
+
+
+class _Steeper(Huber):
+    """A slope larger than it says."""
+
+    name = "steeper"
+
+    def steepest(self, y_bound: float, t_bound: float) -> float:
+        return 0.99 * super().steepest(y_bound, t_bound)
+
+
+class _Rounder(Logistic):
+    """A curvature larger than it says."""
+
+    name = "rounder"
+
+    def most_curved(self) -> float:
+        return 0.24
+
+
+@pytest.mark.parametrize(("loss", "part"), [(_Steeper(), "steepest"), (_Rounder(), "most_curved")])
+def test_bounds_on_slope_and_curvature_are_checked(loss: Loss, part: str) -> None:
+    with pytest.raises(InputError, match=f"{part} is .* noise of coefficients"):
+        check(loss)

@@ -22,6 +22,7 @@ from dpsubset.errors import InputError
 from dpsubset.experiments.lossbench import loss_rows
 from dpsubset.experiments.measured import Row, clipped_table, problem_of, time_best
 from dpsubset.experiments.realtables import real_rows
+from dpsubset.experiments.rivals import rival_rows
 from dpsubset.experiments.solvers import solver_rows
 from dpsubset.experiments.warm import warm_up
 from dpsubset.experiments.wide import wide_rows
@@ -166,6 +167,7 @@ _MEASURES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "releasing": _releases,
     "choosing many columns": _many_columns_chosen,
     "the paper's solvers": solver_rows,
+    "the rivals": rival_rows,
     "other losses": loss_rows,
     "a very wide table": wide_rows,
     "real tables": _real,

@@ -12,13 +12,13 @@ from dpsubset.arrays import Floats
 from dpsubset.errors import InputError
 from dpsubset.losses import Loss
 
-__all__ = ["conic_fit"]
+__all__ = ["conic_fit", "solved"]
 
 
 def conic_fit(loss: Loss, columns: Floats, y: Floats, ridge: float, radius: float) -> float:
     """Return the smallest penalised loss over the ball, by Clarabel at its default precision."""
     k = columns.shape[1]
-    build = {"hinge": _hinge, "logistic": _logistic, "huber": _huber}.get(loss.name, _pinball)
+    build = _BUILD.get(loss.name, _pinball)
     weights, quadratic, constant, blocks, right, cones = build(loss, columns, y)
     extra = weights.size
     # min ridge |beta|^2 + weights'u + u' diag(quadratic) u / 2, a ball for beta and the cones.
@@ -27,16 +27,27 @@ def conic_fit(loss: Loss, columns: Floats, y: Floats, ridge: float, radius: floa
     ball = sp.hstack([-sp.eye(k), sp.csc_matrix((k, extra))])
     A = sp.vstack([blocks, sp.csc_matrix((1, k + extra)), ball], format="csc")
     b = np.concatenate([right, [radius], np.zeros(k)])
+    return solved(P, q, A, b, [*cones, clarabel.SecondOrderConeT(k + 1)]) + constant
+
+
+def solved(P: Any, q: Floats, A: Any, b: Floats, cones: list[Any]) -> float:
+    """Return the least x'P x / 2 + q'x with b - A x in the cones."""
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    cones = [*cones, clarabel.SecondOrderConeT(k + 1)]
     solution = clarabel.DefaultSolver(P, q, A, b, cones, settings).solve()
     if "Solved" not in str(solution.status):
         raise InputError(f"Clarabel ended with {solution.status}")
-    return float(solution.obj_val) + constant
+    return float(solution.obj_val)
 
 
 Parts = tuple[Floats, Floats, float, Any, Floats, list[Any]]
+
+
+def _squared(loss: Loss, columns: Floats, y: Floats) -> Parts:
+    """u = y - t, squared."""
+    n = y.size
+    blocks = sp.hstack([sp.csc_matrix(columns), sp.eye(n)])
+    return np.zeros(n), np.full(n, 2.0), 0.0, blocks, y, [clarabel.ZeroConeT(n)]
 
 
 def _pinball(loss: Loss, columns: Floats, y: Floats) -> Parts:
@@ -108,3 +119,6 @@ def _logistic(loss: Loss, columns: Floats, y: Floats) -> Parts:
     right = np.concatenate([np.ones(n), right])
     cones = [clarabel.NonnegativeConeT(n), *[clarabel.ExponentialConeT()] * (2 * n)]
     return weights, np.zeros(3 * n), 0.0, blocks, right, cones
+
+
+_BUILD = {"hinge": _hinge, "huber": _huber, "logistic": _logistic, "squared": _squared}

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpsubset import search
 from dpsubset.experiments.generate import paper_table
-from dpsubset.mechanisms import Exponential, PermuteAndFlip
+from dpsubset.mechanisms import Exponential, MarkovChain, PermuteAndFlip
 from dpsubset.problem import Problem
 
 __all__ = ["warm_up"]
@@ -23,6 +23,7 @@ def warm_up() -> None:
             search.best(problem)
             Exponential(epsilon=1.0).draw(problem, 20, random_state=0)
             PermuteAndFlip(epsilon=30.0).draw(problem, 3, random_state=0)
+    MarkovChain(epsilon=1.0, steps=20).draw(problem, 1, random_state=0)
     for loss in ("absolute", "logistic"):  # one with kinks, one without
         target = table.y if loss == "absolute" else table.y > 0
         problem = Problem(

@@ -65,6 +65,8 @@ def check(loss: Loss, *, y_bound: float = 1.0, t_bound: float = 2.0, random_stat
         _check_symmetric(loss, sample)
     if loss.smooth:
         _check_smooth(loss, sample)
+    if type(loss).steepest is not Loss.steepest:
+        _check_slopes(loss, sample)
     _check_fit(loss, sample, rng)
 
 
@@ -130,6 +132,31 @@ def _check_convex(loss: Loss, sample: _Sample, rng: np.random.Generator) -> None
             t=t[i],
             u=u[i],
         )
+
+
+def _check_slopes(loss: Loss, sample: _Sample) -> None:
+    """Compare slopes, and how fast they change, with the bounds: noise is scaled by them (T27)."""
+    step = 1e-4 * sample.t_bound
+    t = np.clip(sample.t, -sample.t_bound + step, sample.t_bound - step)
+    ahead, behind = loss.slopes(sample.y, t + step), loss.slopes(sample.y, t - step)
+    found = {
+        "steepest": (np.abs(loss.slopes(sample.y, sample.t)), sample.t),
+        "most_curved": ((ahead - behind) / (2.0 * step), t),
+    }
+    given = {
+        "steepest": loss.steepest(sample.y_bound, sample.t_bound),
+        "most_curved": loss.most_curved(),
+    }
+    for name, (values, at) in found.items():
+        i = int(np.argmax(values))
+        if not values[i] <= given[name] * (1.0 + 1e-6):
+            raise _fault(
+                loss,
+                f"{name} is {given[name]:.6g}, and the rows show {values[i]:.6g}",
+                f"{name} must not be smaller: the noise of coefficients is scaled by it",
+                y=sample.y[i],
+                t=at[i],
+            )
 
 
 def _check_largest(loss: Loss, sample: _Sample, rng: np.random.Generator) -> None:

@@ -19,7 +19,8 @@ from dpsubset.limits import REFUSED, Budget, Limits
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.privacy import Guarantee, Randomness, as_randomness, exponent
 from dpsubset.problem import IMPRECISE, Problem
-from dpsubset.sampling.chain import ROUND, Rule, l1_scores, run
+from dpsubset.sampling.chain import ROUND, Rule, run
+from dpsubset.sampling.l1_ball import l1_scores
 from dpsubset.sampling.pieces import Support
 
 __all__ = ["MarkovChain"]
