@@ -8,6 +8,7 @@ mechanisms (T4, T5, T6, T8).
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from dataclasses import dataclass
@@ -182,16 +183,26 @@ def cone_scores(
 
     A solver proposes coefficients b and slopes a, one a row. What counts is computed here: the
     objective at b, and the dual objective (T10) at a. A Newton step or two proposes once more.
+    Several tests ask for the same scores: they are remembered.
     """
     primal, dual = np.zeros(len(supports)), np.zeros(len(supports))
-    propose = {"huber": _huber, "logistic": _logistic}.get(parted(loss)[0], _two_lines)
-    penalty = ridge * radius**2  # in units of the ball: |b| <= 1
+    table = hashlib.sha256(np.column_stack([X, y]).tobytes()).digest()
     for row, support in enumerate(supports if len(y) else supports[:0]):
-        A = X[:, support] * radius
-        proposed = propose(A, y, penalty, loss)
-        values = [_values(A, y, penalty, loss, b, a) for b, a in proposed]
-        primal[row], dual[row] = min(v[0] for v in values), max(v[1] for v in values)
+        key = (table, X.shape, radius, ridge, loss, tuple(support.tolist()))
+        if key not in _SOLVED:
+            _SOLVED[key] = _cone_score(X[:, support] * radius, y, ridge * radius**2, loss)
+        primal[row], dual[row] = _SOLVED[key]
     return primal, dual
+
+
+_SOLVED: dict[tuple[Any, ...], tuple[float, float]] = {}
+
+
+def _cone_score(A: np.ndarray, y: np.ndarray, penalty: float, loss: str) -> tuple[float, float]:
+    """Return both values for one support, in units of the ball: |b| <= 1."""
+    propose = {"huber": _huber, "logistic": _logistic}.get(parted(loss)[0], _two_lines)
+    values = [_values(A, y, penalty, loss, b, a) for b, a in propose(A, y, penalty, loss)]
+    return min(v[0] for v in values), max(v[1] for v in values)
 
 
 def _values(

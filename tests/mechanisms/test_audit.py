@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ import pytest
 from oracle import LABELLED, LOSSES
 
 from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, TopR
+from dpsubset.cuts import CutMaker, cut_maker
+from dpsubset.cuts.region import Region, root
+from dpsubset.mechanisms import base
 
 NEIGHBOURS = ("replace-one", "add-remove")
 ALL = ("squared", *LOSSES)
@@ -89,6 +93,32 @@ def families(neighbours: str, loss: str) -> Iterator[Family]:
     return (make_family(neighbours, seed, loss) for seed in range(count))
 
 
+# ---- every score is computed once; the laws of all mechanisms are made from them ---------------
+
+LIST_REGION = base.list_region
+SCORES: dict[Problem, tuple[np.ndarray, np.ndarray]] = {}
+
+
+@cache
+def scored(neighbours: str, loss: str) -> list[tuple[Family, list[Problem]]]:
+    """Return all families with their problems, whose supports and scores are remembered."""
+    pairs = [(family, family.problems()) for family in families(neighbours, loss)]
+    for problem in itertools.chain.from_iterable(problems for _, problems in pairs):
+        SCORES[problem] = LIST_REGION(cut_maker(problem), root(problem))
+    return pairs
+
+
+@pytest.fixture(autouse=True)
+def _remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `probabilities` take remembered scores; nothing else in it changes."""
+
+    def known(maker: CutMaker, region: Region) -> tuple[np.ndarray, np.ndarray]:
+        listed = SCORES.get(maker.problem)
+        return LIST_REGION(maker, region) if listed is None else listed
+
+    monkeypatch.setattr(base, "list_region", known)
+
+
 Maker = Callable[[Problem, str], Any]
 MAKERS: dict[str, Maker] = {
     "exponential": lambda problem, neighbours: Exponential(EPSILON, neighbours=neighbours),
@@ -107,8 +137,7 @@ def violations(
     """Return the pairs (family, table, table) above epsilon, the largest excess, and the pairs."""
     named: list[tuple[int, int, int]] = []
     excess, audited = -math.inf, 0
-    for family in families(neighbours, loss):
-        problems = family.problems()
+    for family, problems in scored(neighbours, loss):
         mechanism = make(problems[0], neighbours)
         epsilon = mechanism.guarantee(problems[0]).epsilon
         laws = np.array([mechanism.probabilities(problem)[1] for problem in problems])
@@ -178,6 +207,7 @@ def test_a_quarter_of_the_sensitivity_is_caught(
     name: str, neighbours: str, loss: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = Problem.sensitivity
+    scored(neighbours, loss)  # with the precision that the whole one asks for
     monkeypatch.setattr(Problem, "sensitivity", lambda self, rule="tight": whole(self, rule) / 4)
     named, excess, audited = violations(neighbours, loss, MAKERS[name])
     assert 0 < len(named) < audited

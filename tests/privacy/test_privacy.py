@@ -1,13 +1,14 @@
 """Randomness without edges or bias, and guarantees that print as sentences."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare, kstest
+from scipy.stats import chisquare, kstest, spearmanr
 
 from dpsubset.errors import InputError
-from dpsubset.privacy import Guarantee, Randomness, as_randomness, exponent
+from dpsubset.privacy import Guarantee, Randomness, as_randomness, compose, exponent
 from dpsubset.privacy import randomness as module
 
 
@@ -86,3 +87,110 @@ def test_guarantees_print_as_sentences() -> None:
     assert seeded.to_dict()["epsilon"] == 0.5
     rounded = Guarantee("m", 0.5, "add-remove", 4.0, precision=2.5e-11)
     assert "adds a factor 1 + 1e-10 n to epsilon" in str(rounded)
+
+
+def permutation_counts(source: Randomness, count: int) -> np.ndarray:
+    """Count the orders of three things."""
+    places = {order: i for i, order in enumerate(itertools.permutations(range(3)))}
+    orders = [places[tuple(int(j) for j in source.permutation(3))] for _ in range(count)]
+    return np.bincount(orders, minlength=6)
+
+
+@pytest.mark.parametrize("state", [None, 6])
+def test_laws_of_derived_numbers(state: int | None) -> None:
+    """Level 1e-6 each; the system's numbers are new every time."""
+    source = as_randomness(state)
+    assert kstest(source.laplaces(20_000), "laplace").pvalue > 1e-6
+    assert kstest(source.normals(20_001), "norm").pvalue > 1e-6
+    for bound in (1, 2, 3, 7, 1000):
+        numbers = source.belows(bound, 20 * bound + 5000)
+        assert numbers.dtype == np.int64
+        counts = np.bincount(numbers, minlength=bound)
+        assert counts.size == bound
+        assert bound == 1 or chisquare(counts).pvalue > 1e-6
+    assert chisquare(permutation_counts(source, 6000)).pvalue > 1e-6
+    huge = source.belows(2**62, 2000)
+    assert huge.min() >= 0
+    assert kstest(huge / 2.0**62, "uniform").pvalue > 1e-6
+
+
+def test_derived_numbers_are_independent() -> None:
+    """Level 1e-6 each. A radius and an angle make two normal numbers: they must not know another.
+
+    Not even in size: their squares are uncorrelated too.
+    """
+    source = as_randomness(2)
+    normals = source.normals(40_000)
+    first, second = normals[:20_000], normals[20_000:]
+    laplaces = source.laplaces(20_001)
+    pairs = [(first, second), (normals[:-1], normals[1:]), (laplaces[:-1], laplaces[1:])]
+    for one, other in pairs:
+        assert spearmanr(one, other).pvalue > 1e-6
+        assert spearmanr(np.abs(one), np.abs(other)).pvalue > 1e-6
+    broken = np.sqrt(2 * source.exponentials(20_000))  # one radius, but no angle
+    assert spearmanr(np.abs(broken), np.abs(broken * 0.5)).pvalue < 1e-6
+
+
+def test_broken_numbers_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = as_randomness(3)
+    assert kstest(source.exponentials(20_000), "laplace").pvalue < 1e-6
+    assert kstest(source.normals(20_000) * 1.1, "norm").pvalue < 1e-6
+    modulo = source.belows(1024, 25_000) % 1000  # what rejection avoids
+    assert chisquare(np.bincount(modulo, minlength=1000)).pvalue < 1e-6
+    few = [np.argsort(source.belows(4, 3), kind="stable") for _ in range(6000)]  # equal keys
+    monkeypatch.setattr(Randomness, "permutation", lambda self, count: few.pop())
+    assert chisquare(permutation_counts(source, 6000)).pvalue < 1e-6
+
+
+def test_equal_keys_are_drawn_again() -> None:
+    source = Randomness(FixedBits(5, 5, 1, 9, 3, 7), seeded=True)
+    assert source.permutation(3).tolist() == [1, 2, 0]
+
+
+def test_small_counts() -> None:
+    source = as_randomness(0)
+    for draw in (source.laplaces, source.normals, source.permutation):
+        assert draw(0).shape == (0,)
+        assert draw(1).shape == (1,)
+    assert source.belows(5, 0).shape == (0,)
+    assert source.belows(1, 4).tolist() == [0] * 4
+    assert sorted(source.permutation(50).tolist()) == list(range(50))
+
+
+def test_composition_adds_up() -> None:
+    one = Guarantee("first", 0.1, "replace-one", 4.0, delta=1e-6, condition="it rains")
+    two = Guarantee("second", 0.2, "replace-one", 2.0, precision=0.0, condition="it snows")
+    both = compose([one, two, two])
+    assert both.mechanism == "first followed by second followed by second"
+    assert both.epsilon == math.fsum([0.1, 0.2, 0.2])
+    assert both.delta == 1e-6
+    assert both.sensitivity is None
+    assert both.precision == one.precision  # the least precise part counts
+    assert "it rains; and that it snows" in str(both)
+    assert "sensitivity" not in str(both)
+    assert both.randomness == "operating system"
+    seeded = Guarantee("third", 0.2, "replace-one", 2.0, randomness="seeded")
+    assert "SEEDED" in str(compose([one, seeded]))
+    assert compose([two]).epsilon == 0.2
+    other = Guarantee("fourth", 0.2, "add-remove", 2.0)
+    for wrong in ([one, other], []):
+        with pytest.raises(InputError):
+            compose(wrong)
+
+
+def test_a_printed_epsilon_is_never_below_the_true_one() -> None:
+    for epsilon in (0.1 + 0.2, 1 / 3, 2 / 3, 1.23456789, 1e-7 / 3, 12345678.9):
+        sentence = str(Guarantee("m", epsilon, "replace-one", 1.0))
+        assert float(sentence.split(" is ")[1].split("-differentially")[0]) >= epsilon
+
+
+def test_a_printed_delta_is_never_below_the_true_one() -> None:
+    for delta in (1.2344e-6, 1 / 3000, 3e-7 / 7):
+        sentence = str(Guarantee("m", 1.0, "replace-one", 1.0, delta=delta))
+        assert float(sentence.split(", ")[1].split(")")[0]) >= delta
+
+
+def test_no_rounding_is_promised_where_no_score_is_used() -> None:
+    plain = Guarantee("m", 0.5, "add-remove", 4.0, precision=0.0)
+    assert "rounding" not in str(plain)
+    assert "meant in exact arithmetic" in str(plain)

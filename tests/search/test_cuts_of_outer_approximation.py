@@ -6,7 +6,7 @@ oracle's. The twins show that a wrong cut would be noticed, also the authors' ow
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -69,6 +69,8 @@ def test_every_cut_of_a_search_lies_below_every_score(
     loss: str, index: int, received: list[Given]
 ) -> None:
     case = nth_case(loss, index)
+    if case.kind == "ridge0":  # the paper's cuts are so poor here that every support is visited
+        case = replace(case, X=case.X[:, :7])
     problem = Problem(case.X, case.y, **case.arguments())
     options = [
         search.OuterApproximation(tolerance=1e-4, start_share=0.5, seed=index),

@@ -22,10 +22,10 @@ def minimise(
 ) -> Floats:
     """Minimise sum l(y, X beta) + ridge |beta|^2 + term'beta over |beta| <= radius.
 
-    Newton's method with a minimum over the ball in every step, until beta solves exactly a problem
-    whose linear term differs by at most `residual`. The objective is 2 ridge-strongly convex, so
-    beta is then within residual / (2 ridge) of the minimiser, and its value within
-    residual^2 / (4 ridge) of the least one.
+    Newton's method with a minimum over the ball in every step, until beta is proven to be within
+    residual / (2 ridge) of the minimiser (T27). Inside the ball it then solves exactly a problem
+    whose linear term differs by at most `residual`, and its value is within residual^2 / (4 ridge)
+    of the least one.
 
     >>> from dpsubset.losses import Squared
     >>> X, y = np.array([[1.0], [1.0]]), np.array([1.0, 0.0])
@@ -67,10 +67,13 @@ def _around(
 
 
 def _residual(gradient: Floats, ridge: float, radius: float, beta: Floats) -> float:
-    """Return by how much the linear term would have to change for beta to be the minimiser."""
+    """Return 2 ridge times a bound on the distance to the minimiser.
+
+    That is by how much the linear term would have to change for beta to be the minimiser. On the
+    sphere the ball pushes back along beta, and the harder it pushes, the less such a change moves.
+    """
     full = gradient + 2.0 * ridge * beta
-    norm2 = float(beta @ beta)
+    norm2, push = float(beta @ beta), 0.0
     if norm2 >= (radius * (1.0 - 1e-14)) ** 2:
-        # On the sphere the ball pushes back along beta.
-        full = full + max(0.0, -float(full @ beta) / norm2) * beta
-    return float(np.linalg.norm(full))
+        push = max(0.0, -float(full @ beta) / norm2)
+    return float(np.linalg.norm(full + push * beta)) * ridge / (ridge + push / 4.0)

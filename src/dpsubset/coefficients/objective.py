@@ -113,7 +113,9 @@ class ObjectivePerturbation(CoefficientMechanism):
             noise = math.sqrt(problem.size * self._shift(slope))
             pull = math.sqrt(_PULL * curvature * problem.radius)
             share = min(0.9, pull / (noise + pull))
-        least = curvature / (2.0 * math.expm1(share * self.epsilon))
+        # Below a thousandth of a row's curvature a ridge saves nothing and costs precision.
+        spent = min(share * self.epsilon, math.log1p(500.0))
+        least = curvature / (2.0 * math.expm1(spent))
         ridge = max(problem.ridge, least)
         curvature_epsilon = math.log1p(curvature / (2.0 * ridge))
         noise_epsilon = self.epsilon - curvature_epsilon - mask_epsilon

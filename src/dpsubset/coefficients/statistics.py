@@ -19,6 +19,8 @@ from dpsubset.problem import Problem
 
 __all__ = ["NoisyStatistics", "noisy_statistics", "statistics_sensitivity"]
 
+_GRID = 2.0**15
+
 
 def statistics_sensitivity(size: int, neighbours: str) -> float:
     """Return how far one row moves X'X (its upper half) and X'y in the l1 norm (T28).
@@ -69,9 +71,9 @@ class NoisyStatistics(CoefficientMechanism):
 
     def _fit(self, problem: Problem, columns: NDArray[np.intp], randomness: Randomness) -> Floats:
         k = columns.size
-        X = problem.design.take(columns) / problem.x_bound
+        X = _gridded(problem.design.take(columns) / problem.x_bound)
         upper = np.triu_indices(k)
-        exact = np.concatenate([(X.T @ X)[upper], X.T @ (problem.y / problem.y_bound)])
+        exact = np.concatenate([(X.T @ X)[upper], X.T @ _gridded(problem.y / problem.y_bound)])
         noisy = add_laplace(exact, self.sensitivity(problem), self.epsilon, randomness)
         # From here on nothing but the noisy numbers is used.
         G = np.zeros((k, k))
@@ -91,6 +93,14 @@ class NoisyStatistics(CoefficientMechanism):
         """Return about the largest eigenvalue of the noise on X'X: what lies below is noise."""
         deviation = math.sqrt(2.0) * self.sensitivity(problem) / self.epsilon
         return deviation * math.sqrt(problem.size)
+
+
+def _gridded(values: Floats) -> Floats:
+    """Return entries on a grid so coarse that sums of their products have no rounding (T28).
+
+    The sums of neighbouring tables then differ by the sensitivity and no more: up to 2^23 rows.
+    """
+    return np.round(values * _GRID) / _GRID
 
 
 def _no_less_than_zero(G: Floats) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from dpsubset.arrays import Floats
@@ -35,6 +37,11 @@ class PermuteAndFlip(Mechanism):
         return race_law(self.kappa(problem) * (scores - scores.min()))
 
 
+@cache
+def _legendre() -> tuple[Floats, Floats]:
+    return np.polynomial.legendre.leggauss(40)
+
+
 def race_law(heights: Floats) -> Floats:
     """Return log P(S rings first) for clocks uniform on (0, exp(height)), the least height 0 (T8).
 
@@ -49,7 +56,7 @@ def race_law(heights: Floats) -> Floats:
         ends.append(min(1.0, 2 * ends[-1]))
     # A last panel of hardly any width would have nodes that round to 1.
     ends = [*(end for end in ends if end < 1.0 - 1e-6), 1.0]
-    nodes, shares = np.polynomial.legendre.leggauss(40)
+    nodes, shares = _legendre()
     width = np.diff(ends)[:, None]
     x = (np.array(ends[:-1])[:, None] + width * (nodes + 1) / 2).ravel()
     log_share = np.log((width * shares / 2).ravel())

@@ -13,10 +13,10 @@ from dpsubset.privacy.neighbours import NEIGHBOURS
 __all__ = ["Guarantee", "compose"]
 
 
-def _rounded_up(epsilon: float) -> str:
-    """Return a short number that is not below epsilon."""
-    short = f"{epsilon:.6g}"
-    return short if float(short) >= epsilon else repr(epsilon)
+def _rounded_up(value: float) -> str:
+    """Return a short number that is not below the value."""
+    short = f"{value:.6g}"
+    return short if float(short) >= value else repr(value)
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
     randomness: str = "operating system"
 
     def __str__(self) -> str:
-        what = f"{_rounded_up(self.epsilon)}-differentially private"
+        budget = _rounded_up(self.epsilon)
         if self.delta:
-            what = f"({_rounded_up(self.epsilon)}, {self.delta:.3g})-differentially private"
+            budget = f"({budget}, {_rounded_up(self.delta)})"
         when = f", provided that {self.condition}" if self.condition else ""
         source = (
             "operating system's randomness"
@@ -57,8 +57,8 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
                 "n the number of rows"
             )
         return (
-            f"The {self.mechanism} is {what} for {NEIGHBOURS[self.neighbours]}{when} "
-            f"({'; '.join(basis)})."
+            f"The {self.mechanism} is {budget}-differentially private for "
+            f"{NEIGHBOURS[self.neighbours]}{when} ({'; '.join(basis)})."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,6 +76,8 @@ def compose(parts: Sequence[Guarantee]) -> Guarantee:
     >>> both.mechanism, both.epsilon
     ('exponential mechanism followed by objective perturbation', 1.5)
     """
+    if not parts:
+        raise InputError("there is no guarantee to add up; give at least one")
     if len({part.neighbours for part in parts}) != 1:
         raise InputError("guarantees for different neighbour relations cannot be added up")
     conditions = [part.condition for part in parts if part.condition]

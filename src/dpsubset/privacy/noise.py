@@ -23,8 +23,8 @@ def add_laplace(
     no seeds: a seeded experiment adds plain floating-point noise of the same scale.
 
     >>> from dpsubset.privacy import as_randomness
-    >>> add_laplace(np.zeros(2), 1.0, 1e9, as_randomness(0)).round(6)
-    array([0., 0.])
+    >>> add_laplace(np.ones(2), 1.0, 1e9, as_randomness(0)).round(6)
+    array([1., 1.])
     """
     scale = sensitivity / epsilon
     if randomness.seeded:
