@@ -382,10 +382,16 @@ BAD_OPTIONS = [
     (["--always-include", "x0", "--always-include", "x0"], "twice"),
     (["--always-include", "x0", "--always-include", "x1", "--always-include", "x2"], "between 3"),
     (["--target", " y"], "There is 'y'"),
-    (["--mechanism", "laplace"], "allowed: permute-and-flip, exponential, top-r, mistakes, all"),
+    (
+        ["--mechanism", "laplace"],
+        "allowed: permute-and-flip, exponential, top-r, mistakes, markov-chain",
+    ),
     (["--neighbours", "nobody"], "allowed: replace-one, add-remove"),
     (["--sensitivity", "loose"], "sensitivity"),
-    (["--loss", "cubic"], "allowed: absolute, hinge, huber, logistic, quantile, squared"),
+    (
+        ["--loss", "cubic"],
+        "allowed: absolute, hinge, huber, huber_hinge, logistic, quantile, squared",
+    ),
     (["--loss", "huber:x"], "huber:x"),
     (["--loss", "hinge:2"], "hinge:2"),
     (["--classes", "no,yes"], "Leave --classes out"),

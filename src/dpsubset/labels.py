@@ -116,7 +116,7 @@ def _plain(y: Any) -> NDArray[Any]:
     if array.dtype.kind in "OT":
         array = _from_objects(array.astype(object))
     if array.dtype.kind == "c":
-        raise InputError("Complex data not supported: the labels are complex numbers")
+        raise InputError("Complex data not supported: labels are numbers, truth values or strings")
     if array.dtype.kind not in "fiubU":
         raise InputError(
             f"the target has type {array.dtype}; labels are numbers, truth values or strings"

@@ -43,8 +43,8 @@ class Problem:
     size : int
         Number of columns in a support, the included ones counted.
     loss : str or Loss
-        "squared", "absolute", "huber", "quantile" (regression), "hinge", "logistic"
-        (classification); a parameter may follow a colon, as in "huber:0.1".
+        "squared", "absolute", "huber", "quantile" (regression), "hinge", "logistic",
+        "huber_hinge" (classification); a parameter may follow a colon, as in "huber:0.1".
     x_bound, y_bound : float
         Public limits on entries; never derive them from the data. Labels need no y_bound.
     radius : float

@@ -484,6 +484,18 @@ def test_a_large_epsilon_is_not_refused(model: Any, epsilon: float) -> None:
     assert model.fit(X, y if isinstance(model, SubsetRegressor) else y > 70).support_[[1, 4]].all()
 
 
+@pytest.mark.parametrize("kind", ["copies", "constants", "ordinary"])
+def test_dependent_columns_are_not_refused(kind: str) -> None:
+    # Whether a table is refused may not depend on its rows: all three kinds must be fitted.
+    Z = default_rng(4).uniform(-1, 1, (50_000, 2))
+    if kind != "ordinary":
+        Z[:, 1] = Z[:, 0] if kind == "copies" else 1.0
+    y = 70.0 + 20.0 * Z[:, 0]
+    for seed in range(12):
+        options = {"epsilon": 10.0, "selection_share": 0.2, "random_state": seed}
+        assert regressor(**options, bounds_X=(-1, 1)).fit(Z, y).support_.all()
+
+
 def test_limits_far_apart_give_finite_coefficients_or_a_refusal(spent: list[str]) -> None:
     X, y = table(60)
     model = regressor(bounds_X=(-1e-200, 1e-200), bounds_y=(-1e200, 1e200))

@@ -11,7 +11,13 @@ from dpsubset.checks import positive
 from dpsubset.cli.plan import Request, make_mechanisms, make_plan
 from dpsubset.cli.selection import settings_of, warnings_of
 from dpsubset.errors import InputError
-from dpsubset.estimators.linear import Coefficient, check_share, fit_model, in_units
+from dpsubset.estimators.linear import (
+    Coefficient,
+    check_share,
+    check_units,
+    fit_model,
+    rest_of,
+)
 from dpsubset.losses import Logistic, as_loss
 from dpsubset.tables import StoredModel, read_columns, read_table
 
@@ -37,31 +43,35 @@ def fit_table(
     if labels and request.classes is None:
         raise InputError("a model of labels names them: give --classes first,second")
     mechanisms = make_mechanisms(replace(request, epsilon=share * epsilon))
-    method = coefficient.mechanism(epsilon - share * epsilon, request.neighbours)
+    method = coefficient.mechanism(rest_of(epsilon, share * epsilon), request.neighbours)
     plan = make_plan(request, mechanisms.values())
-    method.guarantee(coefficient.problem(plan.rehearsal()))
+    fit = coefficient.problem(plan.rehearsal())
+    method.prepare(fit, seeded=request.seed is not None)
+    check_units(plan.limits, plan.target_limits, request.clip)
     table = read_table(
         request.table, request.target, plan.features, labels=plan.labels, classes=plan.classes
     )
     problem = plan.state(table.X, table.y, request.neighbours)
     (mechanism,) = mechanisms.values()
     fitted = fit_model(mechanism, method, problem, coefficient, len(plan.features), request.seed)
-    line, intercept = in_units(fitted, plan.limits, plan.target_limits, request.clip)
-    loss = coefficient.chosen_loss(labels)
+    line, intercept = fitted.in_units(plan.limits, plan.target_limits, request.clip)
     model = StoredModel(
         request.target,
         tuple(plan.features[j] for j in fitted.support),
         tuple(float(line[j]) for j in fitted.support),
         intercept,
         plan.classes,
-        isinstance(loss, Logistic),
+        isinstance(fit.loss, Logistic),
         fitted.guarantee.to_dict(),
         settings_of(request, plan)
         | {
             "mechanism": request.mechanism,
             "selection_share": share,
             "coefficients": coefficient.method,
-            "coefficient_loss": repr(loss),
+            "coefficient_loss": repr(fit.loss),
+            "coefficient_radius": fit.radius,
+            "coefficient_ridge": fit.ridge,
+            "delta": method.delta,
         },
     )
     return model, warnings_of(request, [fitted.guarantee], method.delta)

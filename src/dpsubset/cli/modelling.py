@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -42,9 +43,19 @@ def fit(
             "logistic or huber_hinge for labels."
         ),
     ] = None,
+    coefficient_ridge: Annotated[
+        float, typer.Option(help="Weight of their squared norm; more is taken where it must be.")
+    ] = 0.0,
+    coefficient_radius: Annotated[
+        float | None,
+        typer.Option(help="Largest norm; if not given 2, for squared loss 1, for labels 10."),
+    ] = None,
     delta: Annotated[
         float,
-        typer.Option(help="With delta > 0 the promise is (epsilon, delta): Gaussian noise."),
+        typer.Option(
+            help="With delta > 0 the noise on coefficients is Gaussian, and the promise has this "
+            "delta, too; lasso-stability adds its own."
+        ),
     ] = 0.0,
     neighbours: options.Neighbours = "replace-one",
     loss: options.Loss = "absolute",
@@ -93,7 +104,9 @@ def fit(
             max_seconds=max_seconds,
             seed=seed,
         )
-        coefficient = Coefficient(coefficients, coefficient_loss, delta=delta)
+        coefficient = Coefficient(
+            coefficients, coefficient_loss, coefficient_radius, coefficient_ridge, delta
+        )
         with writing(output, keep=(table, bounds)) as write:
             with waiting("fitting a model", shown=not quiet):
                 model, warnings = fit_table(request, selection_share, coefficient)
@@ -123,6 +136,7 @@ def predict(
     """
     with errors_as_text():
         from dpsubset.cli.fitting import predictions
+        from dpsubset.cli.show import printable
         from dpsubset.cli.writing import writing
         from dpsubset.tables import read_model
 
@@ -130,4 +144,6 @@ def predict(
             text = predictions(read_model(model), table)
             write(text)
         if output is None:
-            typer.echo(text, nl=False)
+            if sys.stdout.isatty():  # a name could steer the terminal
+                text = "\n".join(map(printable, text.split("\n")))
+            typer.echo(text, nl=False, color=True)  # as it is, not without what looks like colour

@@ -9,7 +9,7 @@ import typer
 
 MECHANISMS = (
     "permute-and-flip, exponential, top-r, mistakes; the rivals markov-chain, sample-aggregate, "
-    "lasso-stability"
+    "lasso-stability (sample-aggregate under replace-one only)"
 )
 
 Table = Annotated[Path, typer.Argument(help="A CSV or Parquet file with column names.")]

@@ -47,7 +47,7 @@ def print_outcome(outcome: Outcome, *, quiet: bool, timings: bool) -> None:
             for name in line.columns or ():
                 typer.echo(prefix + printable(name))
         return
-    console = _Console(highlight=False, markup=False)
+    console = _Console(highlight=False, markup=False, emoji=False)
     if outcome.compared:
         _print_comparison(console, outcome, timings)
     else:
@@ -58,7 +58,7 @@ def print_outcome(outcome: Outcome, *, quiet: bool, timings: bool) -> None:
 
 def print_model(model: StoredModel) -> None:
     """Print a model for people."""
-    console = _Console(highlight=False, markup=False)
+    console = _Console(highlight=False, markup=False, emoji=False)
     head = f"{len(model.columns)} columns for {printable(model.target)}"
     console.print(Text(head, style="bold"))
     width = max(map(len, map(printable, model.columns)), default=0)

@@ -75,6 +75,10 @@ class CoefficientMechanism(ABC):
             delta=self.delta,
         )
 
+    def prepare(self, problem: Problem, *, seeded: bool) -> None:
+        """Raise what `release` would raise for any table: wrong losses, missing libraries."""
+        self.guarantee(problem)
+
     def release(
         self,
         problem: Problem,
@@ -86,6 +90,7 @@ class CoefficientMechanism(ABC):
         The support must be public: released before, or fixed without the table. A random state is
         for experiments only, and the guarantee then says so.
         """
+        self.prepare(problem, seeded=random_state is not None)
         promise = self.guarantee(problem)
         columns = problem.as_support(support)
         randomness = as_randomness(random_state)

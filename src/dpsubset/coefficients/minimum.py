@@ -7,12 +7,16 @@ import numpy as np
 from dpsubset.arrays import Floats
 from dpsubset.errors import UnprovenError
 from dpsubset.losses import Loss
-from dpsubset.losses.ball import step
+from dpsubset.losses.ball import spectral
 from dpsubset.losses.fitting import envelope
-from dpsubset.problem import IMPRECISE
 
-__all__ = ["minimise"]
+__all__ = ["IMPRECISE", "minimise"]
 
+IMPRECISE = (
+    "the coefficients could not be computed as precisely as the guarantee needs, so nothing is "
+    "released; whether that happens depends on the data, so count the budget as spent. A larger "
+    "ridge for the coefficients helps"
+)
 _STEPS = 200
 _HALVINGS = 40
 
@@ -33,15 +37,14 @@ def minimise(
     array([0.33333333])
     """
     rows, parameters, _ = loss.compiled()
-    beta, mu = np.zeros(X.shape[1]), 0.0
+    beta = np.zeros(X.shape[1])
     value, gradient, half = _around(rows, parameters, X, y, term, beta)
     for _ in range(_STEPS):
         if _residual(gradient, ridge, radius, beta) <= residual:
             return beta
         new = np.empty_like(beta)
-        mu = step(half, gradient, ridge, radius, beta, mu, new)
-        if mu > 0.0:
-            new *= radius / np.linalg.norm(new)  # on the sphere, to rounding
+        # By eigenvalues: where columns depend on each other, nothing else meets the sphere exactly.
+        spectral(half, half @ beta - 0.5 * gradient, ridge, radius, new)
         least = value + ridge * float(beta @ beta)
         slope = float((gradient + 2.0 * ridge * beta) @ (new - beta))
         share = 1.0

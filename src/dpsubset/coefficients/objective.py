@@ -159,8 +159,10 @@ class ObjectivePerturbation(CoefficientMechanism):
             self._term(columns.size, given.scale, randomness),
             given.ridge * given.inexact,
         )
+        masked = found + given.mask * randomness.laplaces(columns.size)
+        masked *= min(1.0, problem.radius / max(float(np.linalg.norm(masked)), 1e-300))
         grid = 2.0 ** math.floor(math.log2(given.mask * _GRID))
-        return np.round((found + given.mask * randomness.laplaces(columns.size)) / grid) * grid
+        return np.trunc(masked / grid) * grid  # towards zero: it stays in the ball
 
     def _term(self, size: int, scale: float, randomness: Randomness) -> Floats:
         """Draw the linear term: density exp(-|b| / scale), or Gaussian."""

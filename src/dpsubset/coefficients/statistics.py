@@ -14,7 +14,7 @@ from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
 from dpsubset.errors import InputError
 from dpsubset.losses.squared import fit_moments
 from dpsubset.privacy import Guarantee, Randomness
-from dpsubset.privacy.noise import add_laplace
+from dpsubset.privacy.noise import add_laplace, opendp
 from dpsubset.problem import Problem
 
 __all__ = ["NoisyStatistics", "noisy_statistics", "statistics_sensitivity"]
@@ -64,6 +64,12 @@ class NoisyStatistics(CoefficientMechanism):
                 f"{problem.loss.name} loss take objective perturbation"
             )
         return super().guarantee(problem)
+
+    def prepare(self, problem: Problem, *, seeded: bool) -> None:
+        """Raise what `release` would raise for any table."""
+        super().prepare(problem, seeded=seeded)
+        if not seeded:
+            opendp()
 
     def sensitivity(self, problem: Problem) -> float:
         """Return how far one row moves the statistics in the l1 norm, on the scale [-1, 1]."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,22 @@ from dpsubset.checks import positive
 from dpsubset.coefficients import CoefficientMechanism, NoisyStatistics, ObjectivePerturbation
 from dpsubset.errors import InputError
 from dpsubset.estimators.bounds import narrowed
+from dpsubset.estimators.release import released_by
 from dpsubset.losses import Loss, as_loss
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import Guarantee, compose
 from dpsubset.problem import Problem
 
-__all__ = ["METHODS", "Coefficient", "LinearModel", "check_share", "fit_model", "in_units"]
+__all__ = [
+    "METHODS",
+    "Coefficient",
+    "LinearModel",
+    "check_share",
+    "check_units",
+    "fit_model",
+    "in_units",
+    "rest_of",
+]
 
 METHODS: tuple[str, ...] = ("objective-perturbation", "noisy-statistics")
 
@@ -95,12 +106,48 @@ class LinearModel:
     constant: float
     guarantee: Guarantee
 
+    def in_units(
+        self,
+        limits: tuple[Floats, Floats],
+        target_limits: tuple[float, float] | None,
+        clip: float,
+    ) -> tuple[Floats, float]:
+        """Return one coefficient for each column, and the intercept, in the table's units."""
+        return in_units(self.support, self.values, self.constant, limits, target_limits, clip)
+
 
 def check_share(share: Any) -> float:
     """Return the selection's part of epsilon, or say what it must be."""
     if not (positive(share, "selection_share") < 1):
         raise InputError(f"selection_share must lie between 0 and 1, both excluded, not {share!r}")
     return float(share)
+
+
+def rest_of(epsilon: float, selection: float) -> float:
+    """Return what the selection leaves, so that both together are not above epsilon by rounding.
+
+    >>> 0.3 - 0.03 + 0.03 > 0.3, rest_of(0.3, 0.03) + 0.03 > 0.3
+    (True, False)
+    """
+    rest = epsilon - selection
+    while rest > 0 and math.fsum([selection, rest]) > epsilon:
+        rest = math.nextafter(rest, 0.0)
+    return rest
+
+
+def check_units(
+    limits: tuple[Floats, Floats], target_limits: tuple[float, float] | None, clip: float
+) -> None:
+    """Refuse limits for which coefficients in the table's units would leave float64."""
+    columns = tuple(range(limits[0].size))
+    huge = np.full(len(columns), 1e20)  # a radius is not larger
+    with np.errstate(over="ignore", invalid="ignore"):
+        line, intercept = in_units(columns, huge, 1e20, limits, target_limits, clip)
+    if not (np.isfinite(line).all() and math.isfinite(intercept)):
+        raise InputError(
+            "the bounds of columns and target are of such different size that coefficients would "
+            "leave float64: give them in other units"
+        )
 
 
 def fit_model(
@@ -113,12 +160,9 @@ def fit_model(
 ) -> LinearModel:
     """Release columns, then coefficients on them; the guarantee is the composition (T29)."""
     fit = coefficient.problem(problem)
-    method.guarantee(fit)  # says what does not fit together before any budget is spent
-    if seed is None:
-        chosen = mechanism.release(problem)
-    else:
-        seed = np.random.default_rng(seed)  # one stream for both draws
-        chosen = mechanism.experiment(problem, seed)
+    method.prepare(fit, seeded=seed is not None)  # what is wrong is said before anything is spent
+    seed = None if seed is None else np.random.default_rng(seed)  # one stream for both draws
+    chosen = released_by(mechanism, problem, seed)
     fitted = method.release(fit, chosen.support, seed)
     values = np.array(fitted.values)
     inside = np.array(fitted.support) < n_columns
@@ -131,21 +175,24 @@ def fit_model(
 
 
 def in_units(
-    model: LinearModel,
+    support: tuple[int, ...],
+    values: Floats,
+    constant: float,
     limits: tuple[Floats, Floats],
     target_limits: tuple[float, float] | None,
     clip: float,
 ) -> tuple[Floats, float]:
     """Return one coefficient for each column, and the intercept, in the units of the table.
 
-    For labels (no limits of the target) they give the margin, whose sign is the class.
+    The values, and the coefficient of the constant column, are those on the scale [-1, 1]. For
+    labels (no limits of the target) the result gives the margin, whose sign is the class.
     """
     lower, upper = narrowed(limits, clip)
     middle, half = lower / 2 + upper / 2, upper / 2 - lower / 2
-    support = list(model.support)
+    chosen = list(support)
     coefficients = np.zeros(lower.size)
-    coefficients[support] = model.values / half[support]
-    intercept = model.constant - float(coefficients[support] @ middle[support])
+    coefficients[chosen] = values / half[chosen]
+    intercept = constant - float(coefficients[chosen] @ middle[chosen])
     if target_limits is not None:
         low, high = narrowed(target_limits, clip)
         coefficients *= high / 2 - low / 2

@@ -12,9 +12,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsubset.arrays import Floats
+from dpsubset.checks import positive
 from dpsubset.errors import InputError
 from dpsubset.estimators.inputs import MISSING, as_matrix
-from dpsubset.estimators.linear import Coefficient, check_share, fit_model, in_units
+from dpsubset.estimators.linear import (
+    Coefficient,
+    check_share,
+    check_units,
+    fit_model,
+    rest_of,
+)
 from dpsubset.estimators.selecting import DEFAULT_EPSILON, DEFAULT_NEIGHBOURS, Selecting
 from dpsubset.estimators.targets import Target, plan_target
 from dpsubset.labels import found_classes
@@ -23,8 +30,6 @@ from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import Guarantee
 
 __all__ = ["SubsetClassifier", "SubsetRegressor"]
-
-_RESULTS = ("support_", "coef_", "intercept_", "guarantee_", "classes_")
 
 
 class _SubsetModel(Selecting):
@@ -42,6 +47,8 @@ class _SubsetModel(Selecting):
 
     def _fit(self, X: Any, y: Any) -> tuple[Floats, float, Target]:
         """Select, fit, and return coefficients and intercept in the units of the table."""
+        self._forget()
+        epsilon = positive(self.epsilon, "epsilon")
         check_share(self.selection_share)
         coefficient = Coefficient(
             self.coefficients,
@@ -52,22 +59,20 @@ class _SubsetModel(Selecting):
         )
         coefficient.chosen_loss(as_loss(self.loss).classification)
         mechanism = self._mechanism()
-        rest = self.epsilon - mechanism.epsilon
-        method = coefficient.mechanism(rest, mechanism.neighbours)
-        stated = self._state(X, y, _RESULTS)
-        stated.warn_if_weaker()
+        method = coefficient.mechanism(rest_of(epsilon, mechanism.epsilon), mechanism.neighbours)
+        stated = self._state(X, y)
+        check_units(stated.limits, stated.target.limits, self.clip)
+        stated.warn_if_weaker(4)
         model = fit_model(
             stated.mechanism, method, stated.problem, coefficient, stated.n_columns, stated.seed
         )
         self.support_ = np.zeros(stated.n_columns, dtype=bool)
         self.support_[list(model.support)] = True
         self.guarantee_ = model.guarantee
-        return *in_units(model, stated.limits, stated.target.limits, self.clip), stated.target
+        return *model.in_units(stated.limits, stated.target.limits, self.clip), stated.target
 
     def _selection_epsilon(self) -> Any:
-        if not isinstance(self.epsilon, (int, float)) or isinstance(self.epsilon, bool):
-            return self.epsilon  # the mechanism says what it must be
-        return self.selection_share * self.epsilon
+        return self.selection_share * positive(self.epsilon, "epsilon")
 
     def _check_twice_given(self, mechanism: Mechanism) -> None:
         if self.neighbours not in (DEFAULT_NEIGHBOURS, mechanism.neighbours):
@@ -86,18 +91,14 @@ class _SubsetModel(Selecting):
         check_is_fitted(self)
         table, _ = as_matrix(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        if table.shape[1] != self.n_features_in_:
-            raise InputError(
-                f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        chosen = np.flatnonzero(self.support_)
-        part = table.tocsc()[:, chosen].toarray() if hasattr(table, "tocsc") else table[:, chosen]
-        part = part.astype(np.float64)
-        if not np.isfinite(part).all():
+        sparse = hasattr(table, "tocsc")
+        table = table.tocsc() if sparse else table
+        if not np.isfinite(table.data if sparse else table).all():
             raise InputError(f"the table {MISSING}")
+        chosen = np.flatnonzero(self.support_)
+        part = table[:, chosen].toarray() if sparse else table[:, chosen]
         line = np.ravel(self.coef_)[chosen]
-        return np.asarray(part @ line + float(np.ravel(self.intercept_)[0]))
+        return np.asarray(part.astype(np.float64) @ line + float(np.ravel(self.intercept_)[0]))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
@@ -137,7 +138,7 @@ always_include, fit_intercept, max_seconds, random_state
         Weight of their squared norm; objective perturbation takes more where it must.
     delta : float, default=0.0
         With delta > 0 objective perturbation draws Gaussian noise, and the promise is
-        (epsilon, delta).
+        (epsilon, delta); a selection that has a delta of its own adds it.
 
     Attributes
     ----------
@@ -162,7 +163,7 @@ always_include, fit_intercept, max_seconds, random_state
     ...     n_features_to_select=2, epsilon=2.0, bounds_X=(0, 10), bounds_y=(-10, 10)
     ... )
     >>> model.set_params(random_state=0).fit(X, y).coef_.round(1)
-    array([ 0. ,  1. ,  0. ,  0. , -1. ,  0. ])
+    array([ 0.,  1.,  0.,  0., -1.,  0.])
     """
 
     coef_: Floats
@@ -227,7 +228,10 @@ always_include, fit_intercept, max_seconds, random_state
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Return a prediction for every row of a table with the columns of the fit."""
+        """Return a prediction for every row of a table with the columns of the fit.
+
+        Rows are used as they are: unlike those of the fit they are not clipped to the bounds.
+        """
         return self._predicted(X)
 
     def __sklearn_tags__(self) -> Any:
@@ -256,7 +260,7 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         that holds only one class, or a third, is refused; which two they are then depends on the
         data and is outside the guarantee.
     loss : str or Loss, default="hinge"
-        The loss of the selection, "hinge" or "logistic".
+        The loss of the selection: "hinge", "logistic" or "huber_hinge".
     coefficient_loss : str or Loss, default=None
         What the coefficients minimise: "logistic" by default, or "huber_hinge".
     coefficient_radius : float, default=None

@@ -27,6 +27,7 @@ from dpsubset.mechanisms import (
     TopR,
 )
 from dpsubset.privacy import Guarantee
+from dpsubset.privacy.guarantee import rounded_up
 from dpsubset.problem import Problem
 from dpsubset.search import Limits
 
@@ -39,6 +40,7 @@ __all__ = [
     "make_mechanism",
     "make_problem",
     "release",
+    "released_by",
     "shortfall",
 ]
 
@@ -176,6 +178,15 @@ def make_problem(
     )
 
 
+def released_by(
+    mechanism: Mechanism, problem: Problem, random_state: int | np.random.Generator | None
+) -> Release:
+    """Release for good, or with a random state as an experiment."""
+    if random_state is None:
+        return mechanism.release(problem)
+    return mechanism.experiment(problem, random_state)
+
+
 def release(
     mechanism: Mechanism,
     problem: Problem,
@@ -187,10 +198,7 @@ def release(
     Without a random state the operating system's entropy is used. With one the draw can be
     repeated, hence foreseen: it is for experiments, and its guarantee says so.
     """
-    if random_state is None:
-        released = mechanism.release(problem)
-    else:
-        released = mechanism.experiment(problem, random_state)
+    released = released_by(mechanism, problem, random_state)
     kept = tuple(j for j in released.support if j < n_columns)
     return dataclasses.replace(released, support=kept)
 
@@ -207,7 +215,7 @@ def shortfall(promise: Guarantee, epsilon: float, delta: float = 0.0) -> str | N
             f"{epsilon} asked for"
         )
     if promise.delta > delta:
-        found.append(f"may fail to protect with a chance of {promise.delta:g}")
+        found.append(f"may fail to protect with a chance of {rounded_up(promise.delta)}")
     if promise.condition:
         found.append(f"is private only if {promise.condition}")
     return f"the {promise.mechanism} {' and '.join(found)}" if found else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +31,7 @@ from dpsubset.problem import Problem
 
 __all__ = ["DEFAULT_EPSILON", "DEFAULT_NEIGHBOURS", "Selecting", "Stated"]
 
+_RESULTS = ("support_", "release_", "guarantee_", "classes_", "coef_", "intercept_")
 DEFAULT_EPSILON = 1.0
 DEFAULT_NEIGHBOURS = "replace-one"
 
@@ -47,11 +47,14 @@ class Stated:
     n_columns: int
     seed: int | np.random.Generator | None
 
-    def warn_if_weaker(self) -> None:
-        """Say in what the promise is weaker than the epsilon asked for, if it is."""
+    def warn_if_weaker(self, level: int) -> None:
+        """Say in what the promise is weaker than the epsilon asked for, if it is.
+
+        `level` counts the calls up to the user's, whose line the warning names.
+        """
         weaker = shortfall(self.mechanism.guarantee(self.problem), self.mechanism.epsilon)
         if weaker is not None:
-            warnings.warn(weaker, UserWarning, stacklevel=3)
+            warnings.warn(weaker, UserWarning, stacklevel=level)
 
     def select(self) -> Release:
         """Spend the selection's budget."""
@@ -77,14 +80,14 @@ class Selecting(BaseEstimator):  # type: ignore[misc]
     max_seconds: Any
     random_state: Any
 
-    def _state(self, X: Any, y: Any, results: Iterable[str]) -> Stated:
-        """Check all parameters, read the table and the target, and state the problem.
-
-        `results` are attributes of an earlier fit: a fit that fails leaves none behind.
-        """
-        yes_or_no(self.fit_intercept, "fit_intercept")
-        for name in results:
+    def _forget(self) -> None:
+        """Drop the results of an earlier fit: a fit that fails leaves none behind."""
+        for name in _RESULTS:
             self.__dict__.pop(name, None)
+
+    def _state(self, X: Any, y: Any) -> Stated:
+        """Check all parameters, read the table and the target, and state the problem."""
+        yes_or_no(self.fit_intercept, "fit_intercept")
         mechanism, loss = self._mechanism(), as_loss(self.loss)
         seed = check_seed(self.random_state, "random_state")
         planned = self._plan_target(y)

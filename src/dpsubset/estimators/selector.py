@@ -38,9 +38,9 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
         Public limits of the target of a regression loss; labels have none.
     loss : str or Loss, default="absolute"
         The loss whose best subset is wanted, on the scale [-1, 1]. For a target of numbers:
-        "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge" or
-        "logistic". A parameter follows a colon, as in "quantile:0.9" and "huber:0.1"; or give an
-        object of `dpsubset.losses`.
+        "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
+        "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
+        "huber:0.1"; or give an object of `dpsubset.losses`.
     classes : pair, default=None
         The two classes of a classification loss, as public knowledge. Without it they are read
         off the labels, and a table that holds only one class, or a third, is refused: as with
@@ -161,8 +161,9 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
             The target: numbers, or for a classification loss labels of two classes, such as -1
             and +1, 0 and 1, truth values, or two strings.
         """
-        stated = self._state(X, y, ("support_", "release_", "guarantee_", "classes_"))
-        stated.warn_if_weaker()  # before the budget is spent
+        self._forget()
+        stated = self._state(X, y)
+        stated.warn_if_weaker(3)  # before the budget is spent
         released = stated.select()
         self.support_ = np.zeros(stated.n_columns, dtype=bool)
         self.support_[list(released.support)] = True

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpsubset.compiled import compiled
 
-__all__ = ["solve", "step"]
+__all__ = ["solve", "spectral", "step"]
 
 _NOTHING = 1e-150  # a correlation that underflows when squared has no gain
 _EXACT = 1e-7  # smallest pivot, against its diagonal, that a score is taken from
@@ -112,7 +112,7 @@ def _secular(w, c, radius):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _spectral(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
+def spectral(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
     """Do what `solve` does, for any G, by its eigenvalues."""
     w, Q = np.linalg.eigh(G)
     w = np.maximum(w, 0.0) + ridge
@@ -156,7 +156,7 @@ def solve(G, b, ridge, radius, beta):  # type: ignore[no-untyped-def]
         primal = shrink * ((2.0 - shrink) * gain + shrink * mu * norm2)
         beta *= shrink
         return primal, gain + mu * radius * radius, mu
-    return _spectral(G, b, ridge, radius, beta)
+    return spectral(G, b, ridge, radius, beta)
 
 
 @compiled()
@@ -181,7 +181,7 @@ def step(G, gradient, ridge, radius, x, mu, new):  # type: ignore[no-untyped-def
         target += damp * x
         found = _newton(G, target, ridge, radius, mu, _ROUGH, new)
     if found < 0.0:
-        _, _, found = _spectral(G, target, ridge, radius, new)
+        _, _, found = spectral(G, target, ridge, radius, new)
     norm = np.sqrt(np.dot(new, new))
     if norm > radius:
         new *= radius / norm

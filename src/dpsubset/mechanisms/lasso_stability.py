@@ -26,6 +26,7 @@ __all__ = ["LassoStability", "passing", "threshold"]
 Stability = Callable[[Randomness], tuple[float, Support | None]]
 
 _CURVATURE = 0.25
+_MOST_BLOCKS = 100_000
 _REFUSED = (
     "the test that comes before a release did not pass, so nothing is released; the refusal is an "
     "outcome that the guarantee covers, and the budget is spent. A larger epsilon or delta, or "
@@ -181,6 +182,11 @@ class LassoStability(Mechanism):
         voters = Voters(problem, self.selector, Budget(self.limits))
         # full agreement is h = blocks/2: half as much again as the threshold
         blocks = self.blocks or math.ceil(3.0 * threshold(self.epsilon, self.delta))
+        if blocks > _MOST_BLOCKS:
+            raise InputError(
+                f"this epsilon and delta need {blocks} blocks of rows, and at most {_MOST_BLOCKS} "
+                "are made: choose a larger epsilon"
+            )
 
         def stability(randomness: Randomness) -> tuple[float, Support | None]:
             ballots: Counter[tuple[int, ...]] = Counter()

@@ -78,7 +78,7 @@ class SampleAggregate(Mechanism):
         if self.blocks is None and self.neighbours == "add-remove":
             raise InputError(
                 "under add-remove the number of rows is private, so the number of blocks cannot "
-                "follow it: give blocks, a whole number of at least 1"
+                "follow it: give it, as in SampleAggregate(epsilon, blocks=70, neighbours=...)"
             )
 
     def guarantee(self, problem: Problem) -> Guarantee:
@@ -92,6 +92,8 @@ class SampleAggregate(Mechanism):
 
     def probabilities(self, problem: Problem) -> tuple[NDArray[np.int64], Floats]:
         """Return all supports and their log probabilities; for one block only."""
+        if problem.to_choose == 0:
+            return _support(problem, np.empty(0, np.intp))[None, :], np.zeros(1)
         if self._count(problem) != 1:
             raise InputError(_NO_LAW)
         counts = self._counts(problem, self._voters(problem), np.zeros(problem.n_rows, np.int64))

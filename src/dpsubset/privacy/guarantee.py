@@ -10,10 +10,10 @@ from typing import Any
 from dpsubset.errors import InputError
 from dpsubset.privacy.neighbours import NEIGHBOURS
 
-__all__ = ["Guarantee", "compose"]
+__all__ = ["Guarantee", "compose", "rounded_up"]
 
 
-def _rounded_up(value: float) -> str:
+def rounded_up(value: float) -> str:
     """Return a short number that is not below the value."""
     short = f"{value:.6g}"
     return short if float(short) >= value else repr(value)
@@ -39,9 +39,9 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
     randomness: str = "operating system"
 
     def __str__(self) -> str:
-        budget = _rounded_up(self.epsilon)
+        budget = rounded_up(self.epsilon)
         if self.delta:
-            budget = f"({budget}, {_rounded_up(self.delta)})"
+            budget = f"({budget}, {rounded_up(self.delta)})"
         when = f", provided that {self.condition}" if self.condition else ""
         source = (
             "operating system's randomness"

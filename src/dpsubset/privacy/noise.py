@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,19 @@ from dpsubset.arrays import Floats
 from dpsubset.errors import MissingExtraError
 from dpsubset.privacy.randomness import Randomness
 
-__all__ = ["add_laplace"]
+__all__ = ["add_laplace", "opendp"]
+
+
+def opendp() -> Any:
+    """Return the library, or say how to get it."""
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        raise MissingExtraError(
+            "noisy statistics draw their noise by OpenDP: pip install 'dpsubset[opendp]'"
+        ) from None
+    dp.enable_features("contrib")
+    return dp
 
 
 def add_laplace(
@@ -29,16 +42,10 @@ def add_laplace(
     scale = sensitivity / epsilon
     if randomness.seeded:
         return np.asarray(values + scale * randomness.laplaces(values.size))
-    try:
-        import opendp.prelude as dp
-    except ImportError:
-        raise MissingExtraError(
-            "noisy statistics draw their noise by OpenDP: pip install 'dpsubset[opendp]'"
-        ) from None
-    dp.enable_features("contrib")
+    dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
     measurement = dp.m.make_laplace(*space, scale=scale)
-    while float(measurement.map(sensitivity)) > epsilon:  # type: ignore[no-untyped-call]
+    while float(measurement.map(sensitivity)) > epsilon:  # by rounding
         scale = math.nextafter(scale, math.inf)
         measurement = dp.m.make_laplace(*space, scale=scale)
     return np.array(measurement(values.tolist()), dtype=np.float64)

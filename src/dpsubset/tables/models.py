@@ -47,7 +47,8 @@ class StoredModel:
             return {self.target: line}
         named = {self.target: np.array(self.classes)[(line > 0).astype(np.intp)]}
         if self.probabilities:
-            named[f"probability of {self.classes[1]}"] = expit(line)
+            name = f"probability of {self.classes[1]}"
+            named[f"the {name}" if name == self.target else name] = expit(line)
         return named
 
 
@@ -79,7 +80,7 @@ def read_model(path: Path) -> StoredModel:
     """
     content = _content(path)
     version: Any = content.get("version")
-    if content.get("format") != FORMAT or not _is_whole(version):
+    if content.get("format") != FORMAT or type(version) is not int or version < 1:
         raise InputError(f"{path} is not a model that `dpsubset fit` wrote")
     if version > VERSION:
         raise InputError(
@@ -98,9 +99,9 @@ def read_model(path: Path) -> StoredModel:
 
 
 def _content(path: Path) -> dict[str, Any]:
-    if path.is_dir():
-        raise InputError(f"{path} is a folder. Name a model file")
     try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder. Name a model file")
         if path.stat().st_size > _LARGEST:
             raise InputError(f"{path} is far too large for a model file")
         raw = path.read_text(encoding="utf-8")
@@ -132,29 +133,32 @@ def _digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _model(content: dict[str, Any]) -> StoredModel:
-    columns, values = content["columns"], content["coefficients"]
-    numbers = [*values, content["intercept"]]
-    texts = [content["target"], *columns, *(content["classes"] or ())]
-    good = (
-        len(columns) == len(values) == len(set(columns))
-        and all(isinstance(text, str) for text in texts)
-        and all(isinstance(v, (int, float)) and math.isfinite(v) for v in numbers)
-        and (content["classes"] is None or len(content["classes"]) == 2)
+    """Build a model, or raise a ValueError, TypeError or KeyError for what is not one."""
+    classes = content["classes"]
+    model = StoredModel(
+        _checked(content["target"], str),
+        tuple(_checked(name, str) for name in _checked(content["columns"], list)),
+        tuple(_number(value) for value in _checked(content["coefficients"], list)),
+        _number(content["intercept"]),
+        None if classes is None else tuple(_checked(c, str) for c in _checked(classes, list)),
+        _checked(content["probabilities"], bool),
+        _checked(content["guarantee"], dict),
+        _checked(content["settings"], dict),
     )
-    if not good:
+    pairs = len(set(model.columns)) == len(model.columns) == len(model.coefficients)
+    if not pairs or (model.classes is not None and len(set(model.classes)) != 2):
         raise ValueError
-    return StoredModel(
-        content["target"],
-        tuple(columns),
-        tuple(float(v) for v in values),
-        float(content["intercept"]),
-        None if content["classes"] is None else (content["classes"][0], content["classes"][1]),
-        bool(content["probabilities"]),
-        dict(content["guarantee"]),
-        dict(content["settings"]),
-    )
+    return model
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise TypeError
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise TypeError
+    return float(value)
