@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -10,7 +11,7 @@ from losses.cases import CASES, Case, size
 from scipy import sparse
 
 from dpsubset.arrays import Floats
-from dpsubset.losses import Huber, Loss
+from dpsubset.losses import Huber, HuberHinge, Loss
 
 PROBLEMS = 200
 TOLERANCE = 1e-6  # of the score, or of a thousandth of the score without columns
@@ -50,6 +51,19 @@ def hinge(X: Floats, y: Floats) -> Conic:
     A = sparse.bmat([[sparse.csc_matrix(-y[:, None] * X), -one], [None, -one]])
     b = np.append(-np.ones(n), np.zeros(n))
     return Conic(np.zeros(n), np.ones(n), A, b, [clarabel.NonnegativeConeT(2 * n)])
+
+
+def huber_hinge(h: float) -> Callable[[Floats, Floats], Conic]:
+    def rows(X: Floats, y: Floats) -> Conic:
+        """a + e >= 1 + h - y X beta and e >= 0: a^2 / (4 h) + e."""
+        n, _ = X.shape
+        one = sparse.eye(n)
+        A = sparse.bmat([[sparse.csc_matrix(-y[:, None] * X), -one, -one], [None, None, -one]])
+        b = np.append(np.full(n, -1.0 - h), np.zeros(n))
+        square, linear = np.repeat([0.5 / h, 0.0], n), np.repeat([0.0, 1.0], n)
+        return Conic(square, linear, A, b, [clarabel.NonnegativeConeT(2 * n)])
+
+    return rows
 
 
 def huber(c: float) -> Callable[[Floats, Floats], Conic]:
@@ -101,6 +115,8 @@ def program(loss: Loss) -> Callable[[Floats, Floats], Conic]:
         return pinball(*loss.parameters)
     if isinstance(loss, Huber):
         return huber(loss.c)
+    if isinstance(loss, HuberHinge):
+        return huber_hinge(loss.h)
     return {"squared": squared, "hinge": hinge, "logistic": logistic}[loss.name]
 
 
@@ -217,6 +233,7 @@ def test_scores_agree_with_a_modelling_language(case: Case) -> None:
             ),
             "huber": lambda t=t, y=y: cvxpy.sum(cvxpy.huber(y - t, case.loss.parameters[0])),
             "hinge": lambda t=t, y=y: cvxpy.sum(cvxpy.pos(1 - cvxpy.multiply(y, t))),
+            "huber_hinge": lambda t=t, y=y: rounded_hinge(cvxpy, t, y, case.loss.parameters[0]),
             "logistic": lambda t=t, y=y: cvxpy.sum(cvxpy.logistic(-cvxpy.multiply(y, t))),
         }
         goal = losses[case.loss.name]() + ridge * cvxpy.sum_squares(beta)
@@ -225,3 +242,8 @@ def test_scores_agree_with_a_modelling_language(case: Case) -> None:
         score = case.loss.fit(X, y, ridge, radius).primal
         empty = case.loss.value(y, np.zeros(y.size)).sum()
         assert score == pytest.approx(task.value, abs=TOLERANCE * max(score, 1e-3 * empty))
+
+
+def rounded_hinge(cvxpy: Any, t: Any, y: Floats, h: float) -> Any:
+    short = cvxpy.pos(1 + h - cvxpy.multiply(y, t))
+    return cvxpy.sum(cvxpy.huber(short, 2 * h)) / (4 * h)
