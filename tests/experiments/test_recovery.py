@@ -29,9 +29,9 @@ def test_absolute_loss_recovers_the_truth_where_squared_loss_does_not() -> None:
 
 def test_rows_needed_are_counted_on_tables_of_every_shape() -> None:
     for shape in ("normal", "uniform", "skewed"):
-        table = shaped_table(shape, 400, 12, seed=0)
+        setting = Setting("absolute", 1.0, 1.0, shape=shape, columns=12, epsilon=30.0)
+        table = shaped_table(setting, 400, seed=0)
         assert table.X.shape == (400, 12)
         assert 0.5 < float(np.std(table.X)) < 1.5
-        setting = Setting("absolute", 1.0, 1.0, shape=shape, columns=12, epsilon=30.0)
         assert recovery(setting, 2000, tables=1, draws=5) == 1.0
     assert recovery(Setting("absolute", 1.0, 1.0, columns=12), 5, tables=1, draws=5) < 1.0

@@ -17,6 +17,7 @@ from dpsubset import __version__
 from dpsubset.cli import options
 from dpsubset.cli.ending import errors_as_text
 from dpsubset.cli.modelling import fit, predict
+from dpsubset.cli.studying import plan, reproduce
 from dpsubset.errors import InputError
 
 __all__ = ["app", "main"]
@@ -47,6 +48,8 @@ def _stop(number: int, frame: object) -> None:
 
 app.command()(fit)
 app.command()(predict)
+app.command()(plan)
+app.command()(reproduce)
 
 
 def _show_version(wanted: bool) -> None:

@@ -16,10 +16,9 @@ import numpy as np
 from rich.console import Console
 
 from dpsubset.errors import UnprovenError
-from dpsubset.estimators.release import Choice, make_problem
-from dpsubset.experiments.generate import GeneratedTable, paper_table
-from dpsubset.limits import Limits
-from dpsubset.mechanisms import PermuteAndFlip
+from dpsubset.estimators.release import Choice, make_mechanism, make_problem
+from dpsubset.experiments.generate import GeneratedTable, paper_classes, paper_table
+from dpsubset.losses import as_loss
 
 __all__ = ["Setting", "main", "recovery", "rows_needed"]
 
@@ -38,6 +37,11 @@ class Setting:
     shape: str = "normal"
     columns: int = 100
     epsilon: float = 1.0
+    size: int = 5
+    snr: float = 5.0
+    rho: float = 0.1
+    neighbours: str = "replace-one"
+    mechanism: str = "permute-and-flip"
 
 
 Limits2 = tuple[float, float]
@@ -49,26 +53,31 @@ SHAPES: dict[str, tuple[Limits2, Limits2]] = {
 }
 
 
-def shaped_table(shape: str, n: int, p: int, seed: int) -> GeneratedTable:
+def shaped_table(setting: Setting, n: int, seed: int) -> GeneratedTable:
     """Draw the paper's table, or one of the same truth with independent columns of other shapes.
 
-    >>> shaped_table("skewed", 100, 10, 0).support
+    >>> shaped_table(Setting("absolute", 1.0, 10.0, shape="skewed", columns=10), 100, 0).support
     (0, 2, 4, 6, 8)
     """
-    table = paper_table(n, p, seed=seed)
+    p, shape = setting.columns, setting.shape
+    labels = as_loss(setting.loss).classification
+    draw = paper_classes if labels else paper_table
+    table = draw(n, p, size=setting.size, snr=setting.snr, rho=setting.rho, seed=seed)
     if shape == "normal":
         return table
     rng = np.random.default_rng(seed)
     X = rng.exponential(size=(n, p)) if shape == "skewed" else rng.uniform(-1.73, 1.73, (n, p))
     signal = X[:, list(table.support)].sum(axis=1) / np.sqrt(len(table.support))
-    return GeneratedTable(X, signal + np.sqrt(0.2) * rng.standard_normal(n), table.support)
+    return GeneratedTable(
+        X, signal + np.sqrt(1.0 / setting.snr) * rng.standard_normal(n), table.support
+    )
 
 
 def recovery(setting: Setting, n: int, tables: int, draws: int, seconds: float = 60.0) -> float:
     """Return the share of releases that are the true support; one that takes too long is not."""
     found = 0
     for seed in range(tables):
-        table = shaped_table(setting.shape, n, setting.columns, seed)
+        table = shaped_table(setting, n, seed)
         (lower, upper), target = SHAPES[setting.shape]
         limits = np.full(setting.columns, lower), np.full(setting.columns, upper)
         choice = Choice(
@@ -78,8 +87,21 @@ def recovery(setting: Setting, n: int, tables: int, draws: int, seconds: float =
             radius=setting.radius,
             ridge=setting.ridge,
         )
-        problem = make_problem(table.X, table.y, limits, target, choice, neighbours="replace-one")
-        mechanism = PermuteAndFlip(setting.epsilon, limits=Limits(seconds=seconds))
+        labels = as_loss(setting.loss).classification
+        problem = make_problem(
+            table.X,
+            table.y,
+            limits,
+            None if labels else target,
+            choice,
+            neighbours=setting.neighbours,
+        )
+        mechanism = make_mechanism(
+            setting.mechanism,
+            setting.epsilon,
+            neighbours=setting.neighbours,
+            max_seconds=seconds,
+        )
         try:
             drawn = mechanism.draw(problem, draws, random_state=seed)
         except UnprovenError:

@@ -1,0 +1,107 @@
+"""How many rows does a selection need? By simulation, before a table is touched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpsubset.errors import InputError
+from dpsubset.experiments.defaults import Setting, recovery
+from dpsubset.losses import as_loss
+
+__all__ = ["Answer", "draw_answer", "rows_for"]
+
+_FEWEST = 128
+_STEP = 2.0**0.25  # the answer is right to within a step
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The least number of rows found, or None, and the share of true releases at all tried."""
+
+    rows: int | None
+    share: float
+    tried: dict[int, float]
+
+
+def rows_for(
+    setting: Setting,
+    *,
+    share: float = 0.9,
+    tables: int = 5,
+    draws: int = 40,
+    most: int = 1_000_000,
+    progress: Callable[[int, float], None] | None = None,
+) -> Answer:
+    """Find the least number of rows for which that share of releases are the true columns.
+
+    Rows are doubled until they are enough, and then narrowed down in steps of a factor of the
+    fourth root of 2.
+
+    >>> setting = Setting("absolute", 1.0, 10.0, columns=8, size=2, epsilon=20.0)
+    >>> answer = rows_for(setting, tables=2, draws=5)
+    >>> answer.tried[answer.rows] >= 0.9
+    True
+    """
+    as_loss(setting.loss)
+    if not 0.0 < share < 1.0:
+        raise InputError(f"the share must lie between 0 and 1, not {share!r}")
+    if 2 * setting.size - 1 > setting.columns:
+        raise InputError(
+            f"{setting.size} true columns, every second one, need at least {2 * setting.size - 1} "
+            f"columns, not {setting.columns}"
+        )
+    tried: dict[int, float] = {}
+
+    def enough(n: int) -> bool:
+        tried[n] = recovery(setting, n, tables, draws)
+        if progress is not None:
+            progress(n, tried[n])
+        return tried[n] >= share
+
+    high = _FEWEST
+    while not enough(high):
+        if 2 * high > most:
+            return Answer(None, share, tried)
+        high *= 2
+    # Between too few, or none, and enough: whole numbers of steps.
+    low, up = 0, round(math.log(2.0) / math.log(_STEP))
+    if high == _FEWEST:
+        return Answer(high, share, tried)
+    start = high // 2
+    while up - low > 1:
+        middle = (low + up) // 2
+        if enough(round(start * _STEP**middle)):
+            up = middle
+        else:
+            low = middle
+    return Answer(round(start * _STEP**up), share, tried)
+
+
+def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:
+    """Plot the share of true releases over rows, as PNG or SVG by the ending of the name."""
+    from dpsubset.experiments.reproduction.drawing import plotting
+
+    plt = plotting()
+    picture, place = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    points = sorted(answer.tried.items())
+    place.plot(*zip(*points, strict=True), "o-", color="#D55E00")
+    place.axhline(answer.share, color="#BBBBBB", linewidth=0.8)
+    if answer.rows is not None:
+        place.axvline(answer.rows, color="#BBBBBB", linewidth=0.8)
+        place.annotate(f"  {answer.rows:,} rows", (answer.rows, 0.02), color="#444444")
+    place.set_xscale("log")
+    place.set_ylim(-0.03, 1.03)
+    place.set_xlabel("rows")
+    place.set_ylabel("chance of the true columns")
+    place.set_title(
+        f"{setting.size} of {setting.columns} columns, epsilon {setting.epsilon:g}, "
+        f"{setting.loss} loss",
+        fontsize=10,
+    )
+    for side in ("top", "right"):
+        place.spines[side].set_visible(False)
+    picture.savefig(path, dpi=110)
+    plt.close(picture)
