@@ -74,10 +74,11 @@ def plan(
     with errors_as_text():
         from dpsubset.cli.writing import check_destination
         from dpsubset.experiments.defaults import Setting
-        from dpsubset.experiments.planning import draw_answer, rows_for
+        from dpsubset.experiments.planning import check_picture, draw_answer, rows_for
 
         if output is not None:
             check_destination(output)
+            check_picture(output)
         setting = Setting(
             loss,
             clip,
@@ -101,7 +102,9 @@ def plan(
         if answer.rows is None:
             typer.echo(f"More than {max(answer.tried):,} rows are needed for {share:.0%}.")
         else:
-            typer.echo(f"{answer.rows:,} rows for {share:.0%}, to within a fifth.")
+            fewest = answer.rows == min(answer.tried)
+            sure = "or fewer" if fewest else "to within a fifth"
+            typer.echo(f"{answer.rows:,} rows for {share:.0%}, {sure}.")
         if output is not None:
             draw_answer(answer, setting, output)
             typer.echo(f"Written to {output}")

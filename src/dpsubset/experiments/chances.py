@@ -22,8 +22,8 @@ _LISTED = 200_000
 def chance_of(mechanism: Mechanism, problem: Problem, support: tuple[int, ...]) -> float | None:
     """Return the probability of a support, or None where the law is not known.
 
-    Known are the paper's two mechanisms, from proven searches; and all that have a law, where the
-    supports can be listed.
+    Known are the paper's two mechanisms (without a limit on trials), from proven searches; and the
+    exponential mechanism and permute-and-flip where the supports can be listed.
 
     >>> import numpy as np
     >>> X = np.vstack([np.eye(3)] * 40); y = X[:, 0]
@@ -33,6 +33,10 @@ def chance_of(mechanism: Mechanism, problem: Problem, support: tuple[int, ...]) 
     >>> bool(np.isclose(chance_of(TopR(1.0, count=2), problem, (0,)), exact))
     True
     """
+    support = tuple(problem.as_support(support).tolist())
+    wanted = set(support)
+    if not set(problem.include) <= wanted or wanted & set(problem.exclude):
+        return 0.0
     if isinstance(mechanism, TopR) and math.isinf(mechanism.trials):
         return _top(mechanism, problem, support)
     if isinstance(mechanism, Mistakes):

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from dpsubset.errors import UnprovenError
+from dpsubset.errors import InputError, UnprovenError
 from dpsubset.estimators.release import Choice, make_mechanism, make_problem
 from dpsubset.experiments.generate import GeneratedTable, paper_classes, paper_table
 from dpsubset.losses import as_loss
@@ -65,6 +65,8 @@ def shaped_table(setting: Setting, n: int, seed: int) -> GeneratedTable:
     table = draw(n, p, size=setting.size, snr=setting.snr, rho=setting.rho, seed=seed)
     if shape == "normal":
         return table
+    if labels:
+        raise InputError(f"tables of the shape {shape!r} have numbers as target, not labels")
     rng = np.random.default_rng(seed)
     X = rng.exponential(size=(n, p)) if shape == "skewed" else rng.uniform(-1.73, 1.73, (n, p))
     signal = X[:, list(table.support)].sum(axis=1) / np.sqrt(len(table.support))

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpsubset.checks import positive, whole
 from dpsubset.errors import InputError
 from dpsubset.experiments.defaults import Setting, recovery
 from dpsubset.losses import as_loss
 
-__all__ = ["Answer", "draw_answer", "rows_for"]
+__all__ = ["Answer", "check_picture", "draw_answer", "rows_for"]
 
 _FEWEST = 128
 _STEP = 2.0**0.25  # the answer is right to within a step
@@ -45,9 +46,9 @@ def rows_for(
     >>> answer.tried[answer.rows] >= 0.9
     True
     """
-    as_loss(setting.loss)
-    if not 0.0 < share < 1.0:
-        raise InputError(f"the share must lie between 0 and 1, not {share!r}")
+    tables, draws = whole(tables, "tables", 1), whole(draws, "draws", 1)
+    most = whole(most, "most", _FEWEST)
+    _check(setting, share)
     if 2 * setting.size - 1 > setting.columns:
         raise InputError(
             f"{setting.size} true columns, every second one, need at least {2 * setting.size - 1} "
@@ -78,6 +79,26 @@ def rows_for(
         else:
             low = middle
     return Answer(round(start * _STEP**up), share, tried)
+
+
+def _check(setting: Setting, share: float) -> None:
+    """Say what is wrong with a setting before anything is simulated."""
+    as_loss(setting.loss)
+    whole(setting.size, "size", 1)
+    positive(setting.snr, "snr")
+    if not -1.0 < setting.rho < 1.0:
+        raise InputError(f"rho must lie between -1 and 1, not {setting.rho!r}")
+    if not 0.0 < share < 1.0:
+        raise InputError(f"the share must lie between 0 and 1, not {share!r}")
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a picture that could not be drawn, before any work."""
+    from dpsubset.experiments.reproduction.drawing import plotting
+
+    plotting()
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise InputError(f"{path}: the name of a picture must end in .png or .svg")
 
 
 def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:

@@ -54,7 +54,7 @@ def _mistakes_above_top(panel: Panel, drawn: Curves) -> Iterator[str]:
         worst = max(differences, key=lambda d: d[2] - d[1])
         yield (
             f"{panel.name}: mistakes is BELOW top-R at {len(differences)} of "
-            f"{len(drawn['top-r'])} points, at most by {worst[2] - worst[1]:.3f} "
+            f"{len(drawn['top-r'])} points, at most by {worst[2] - worst[1]:.1g} "
             f"({panel.axis} {worst[0]:g}: {worst[1]:.3f} against {worst[2]:.3f})"
         )
 

@@ -36,7 +36,7 @@ def curves(rows: Iterable[Row], panel: str, metric: str) -> dict[str, list[Point
     """
     found: dict[str, dict[float, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        if row["panel"] == panel and (row.get(metric) is not None or metric == "fraction"):
+        if row["panel"] == panel and row.get(metric) is not None:
             found[row["method"]][row["value"]].append(row)
     return {
         method: [_point(value, group, metric) for value, group in sorted(by_value.items())]

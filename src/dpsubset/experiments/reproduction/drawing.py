@@ -81,7 +81,7 @@ def _draw_panel(
     if panel.axis in _LOGARITHMIC:
         place.set_xscale("log")
     ends = []
-    for name in (m for m in panel.methods if m in found):
+    for name in (m for m in panel.methods if m in found and settings().methods[m].drawn):
         method, points = settings().methods[name], found[name]
         x, y = [p.value for p in points], [p.mean for p in points]
         errors = [0.0 if math.isnan(p.error) else p.error for p in points]

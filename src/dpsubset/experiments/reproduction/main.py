@@ -7,6 +7,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from dpsubset.checks import whole
+from dpsubset.errors import InputError
 from dpsubset.experiments.reproduction.drawing import draw_figure, plotting
 from dpsubset.experiments.reproduction.report import write_report
 from dpsubset.experiments.reproduction.runs import Results, jobs_of, run_jobs
@@ -25,10 +27,12 @@ def main(
     out: Path,
 ) -> Path:
     """Run what is missing, draw, and write the report; return its path."""
-    figures = settings().chosen(name)
+    figures, workers = settings().chosen(name), whole(workers, "jobs", 1)
     plotting()  # a missing library is noticed now
     results = Results(out / "results.jsonl")
     jobs = jobs_of(figures, trials=trials, draws=draws, quick=quick)
+    if not jobs:
+        raise InputError(f"the figure {name!r} has no quick points: leave --quick out")
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -60,7 +60,8 @@ def write_report(
     ]
     for figure in figures:
         parts.append(f"<h2>{html.escape(figure.title)}</h2>")
-        parts += [p.read_text() for p in pictures.get(figure.name, ()) if p.suffix == ".svg"]
+        drawn = [p.read_text() for p in pictures.get(figure.name, ()) if p.suffix == ".svg"]
+        parts += [text[text.index("<svg") :] for text in drawn]  # without the XML's own header
         parts.append(_settings(figure))
     if failures:
         parts.append("<h2>Trials that failed</h2><ul>")

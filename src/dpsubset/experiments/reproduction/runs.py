@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,9 @@ def jobs_of(
     panels = dict.fromkeys(name for figure in figures for name in figure.panels)
     return [
         Job(name, value, trial, draws)
+        for trial in range(trials)  # first: a run that is ended early has all points
         for name in panels
         for value in _values(settings().panels[name], quick)
-        for trial in range(trials)
     ]
 
 
@@ -43,8 +44,8 @@ def _values(panel: Panel, quick: bool) -> Iterable[float | None]:
 class Results:
     """A file of JSON lines: one a trial, whole or not there.
 
-    A trial is known by its panel, value, number and draws. A line that a killed run left unfinished
-    is cut off.
+    A trial is known by its panel, value, number and draws; methods that it lacks may follow in a
+    line of their own. A line that a killed run left unfinished is cut off.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,19 +56,31 @@ class Results:
         for line, end in _lines(path):
             try:
                 entry = json.loads(line)
-                job = Job(**entry["job"])
-            except (ValueError, KeyError, TypeError):
-                raise InputError(
-                    f"{path} holds a line that is no result of `dpsubset reproduce`: move the file "
-                    "away, or name another folder"
-                ) from None
-            self._known[job] = entry
+                if not isinstance(entry.get("rows", entry.get("failed")), (list, str)):
+                    raise ValueError
+                self._remember(Job(**entry["job"]), entry)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise _foreign(path) from None
             kept = end
-        if path.exists() and kept < path.stat().st_size:
+        rest = path.read_bytes()[kept:] if path.exists() else b""
+        if rest and not rest.startswith(_BEGINNING[: len(rest)]):
+            raise _foreign(path)
+        if rest:
             os.truncate(path, kept)
 
+    def _remember(self, job: Job, entry: dict[str, Any]) -> None:
+        earlier = self._known.get(job, {}).get("rows", [])
+        self._known[job] = entry | {"rows": [*earlier, *entry.get("rows", ())]}
+
+    def lacking(self, job: Job) -> tuple[str, ...]:
+        """Return the methods of a trial's panel that it does not have; none if it failed."""
+        entry = self._known.get(job, {})
+        there = {row["method"] for row in entry.get("rows", ())}
+        methods = () if "failed" in entry else settings().panels[job.panel].methods
+        return tuple(name for name in methods if name not in there)
+
     def __contains__(self, job: Job) -> bool:
-        return job in self._known
+        return not self.lacking(job)
 
     def add(self, job: Job, entry: dict[str, Any]) -> None:
         """Append a trial's entry, so that it survives whatever comes next."""
@@ -76,7 +89,7 @@ class Results:
             file.write(json.dumps(entry, sort_keys=True) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        self._known[job] = entry
+        self._remember(job, entry)
 
     def rows(self, jobs: Iterable[Job]) -> list[Row]:
         """Return the rows of trials that succeeded, with panel, value and trial, in their order."""
@@ -96,10 +109,20 @@ class Results:
         return [(job, entry["failed"]) for job, entry in known if "failed" in entry]
 
 
+_BEGINNING = b'{"'  # of every line
+
+
+def _foreign(path: Path) -> InputError:
+    return InputError(
+        f"{path} holds a line that is no result of `dpsubset reproduce`: move the file away, or "
+        "name another folder"
+    )
+
+
 def _lines(path: Path) -> Iterator[tuple[bytes, int]]:
     """Return the finished lines of a file and where each ends."""
     end = 0
-    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
+    for line in io.BytesIO(path.read_bytes() if path.exists() else b""):
         if not line.endswith(b"\n"):
             return
         end += len(line)
@@ -115,14 +138,15 @@ def run_jobs(jobs: Iterable[Job], results: Results, *, workers: int = 1) -> Iter
 
     missing = [job for job in jobs if job not in results]
     parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
-    for job, entry in parallel(delayed(_attempt)(job) for job in missing):
+    work = (delayed(_attempt)(job, results.lacking(job)) for job in missing)
+    for job, entry in parallel(work):
         results.add(job, entry)
         yield job
 
 
-def _attempt(job: Job) -> tuple[Job, dict[str, Any]]:
+def _attempt(job: Job, methods: Sequence[str] | None = None) -> tuple[Job, dict[str, Any]]:
     """Run a trial; a failure is a result, too, and never replaced by another table."""
     try:
-        return job, {"rows": run_trial(job)}
+        return job, {"rows": run_trial(job, methods)}
     except Exception as error:
         return job, {"failed": f"{type(error).__name__}: {error}"}

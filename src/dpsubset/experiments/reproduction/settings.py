@@ -22,6 +22,7 @@ class Method:
     colour: str
     mechanism: str
     options: dict[str, Any] = field(default_factory=dict)
+    drawn: bool = True
     loss: str | None = None
     bound: float | None = None
     ridge: float | None = None

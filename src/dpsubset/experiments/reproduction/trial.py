@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,9 +48,11 @@ def seed_of(job: Job) -> int:
     return zlib.crc32(f"{job.panel}/{job.value}/{job.trial}".encode())
 
 
-def run_trial(job: Job) -> list[Row]:
+def run_trial(job: Job, methods: Sequence[str] | None = None) -> list[Row]:
     """Return one row for each method; with its value where the job has all values of the axis."""
     panel = settings().panels[job.panel]
+    if methods is not None:
+        panel = replace(panel, methods=tuple(methods))
     if job.value is not None:
         panel = panel.at(job.value)
     table = _table(panel, seed_of(job))
@@ -70,18 +72,21 @@ def _table(panel: Panel, seed: int) -> GeneratedTable:
 
 
 def _problem(panel: Panel, X: Any, y: Floats, method: Method | None = None) -> Problem:
-    own = method if method is not None and method.loss else None
-    bound = own.bound if own and own.bound else panel.bound
-    loss = as_loss(own.loss if own and own.loss else panel.loss)
+    def own(name: str) -> Any:
+        """Return the method's own parameter, or else the panel's."""
+        given = None if method is None else getattr(method, name)
+        return getattr(panel, name) if given is None else given
+
+    loss = as_loss(own("loss"))
     return Problem(
         X,
         y,
         size=panel.size,
         loss=loss,
-        x_bound=bound,
-        y_bound=None if loss.classification else bound,
+        x_bound=own("bound"),
+        y_bound=None if loss.classification else own("bound"),
         radius=panel.radius,
-        ridge=own.ridge if own and own.ridge is not None else panel.ridge,
+        ridge=own("ridge"),
         classes=(-1.0, 1.0) if loss.classification else None,
     )
 
