@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from dpsubset.experiments.reproduction.curves import Point, curves, needed_text
+from dpsubset.experiments.reproduction.report import needed_table
 from dpsubset.experiments.reproduction.runs import Results
 from dpsubset.experiments.reproduction.settings import Panel, settings
 from dpsubset.experiments.reproduction.trial import Row
@@ -116,9 +117,14 @@ def _compared(easy: Curves, hard: Curves) -> str:
 
 
 def main(folder: Path) -> None:
-    """Print all statements."""
-    for line in claims(Results(folder / "results.jsonl").all_rows()):
-        print(line)
+    """Print the rows that 90% recovery needs, as Markdown, and all statements."""
+    rows = Results(folder / "results.jsonl").all_rows()
+    head, *lines = needed_table(settings().figures.values(), rows)
+    for line in (head, ["---"] + ["---:"] * (len(head) - 1), *lines):
+        print(f"| {' | '.join(line)} |")
+    print()
+    for statement in claims(rows):
+        print(f"- {statement}")
 
 
 if __name__ == "__main__":

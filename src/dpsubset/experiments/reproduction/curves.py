@@ -79,4 +79,6 @@ def needed_text(points: list[Point]) -> str:
     if not points:
         return ""
     n = needed(points)
+    if n == points[0].value:
+        return f"<= {n:,.0f}"
     return f"> {points[-1].value:,.0f}" if math.isinf(n) else f"{n:,.0f}"
