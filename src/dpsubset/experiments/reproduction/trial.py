@@ -125,18 +125,16 @@ def _recovery(panel: Panel, table: GeneratedTable, job: Job) -> Iterator[Row]:
 
 def _prediction(panel: Panel, table: GeneratedTable, job: Job) -> Iterator[Row]:
     """Fit on 70% of the rows by objective perturbation, with half of epsilon; test on the rest."""
-    cut = round(0.7 * len(table.y))
+    cut, b = round(0.7 * len(table.y)), panel.bound
+    train, target = table.X[:cut], table.y[:cut]
+    X, y = np.clip(train, -b, b), np.clip(target, -b, b)
+    X_test, y_test = np.clip(table.X[cut:], -b, b), np.clip(table.y[cut:], -b, b)
+    fit = Problem(X, y, size=panel.size, x_bound=b, y_bound=b, radius=panel.radius)
+    least = fit.score(search.best(_problem(panel, train, target)).support)
     for name in panel.methods:
         method = settings().methods[name]
         began = time.perf_counter()
-        train, target = table.X[:cut], table.y[:cut]
         selection = _problem(panel, train, target, method)
-        b = panel.bound
-        X, y = np.clip(train, -b, b), np.clip(target, -b, b)
-        X_test, y_test = np.clip(table.X[cut:], -b, b), np.clip(table.y[cut:], -b, b)
-        fit = Problem(X, y, size=panel.size, x_bound=b, y_bound=b, radius=panel.radius)
-        best = np.array(search.best(_problem(panel, train, target)).support)
-        least = fit.score(best)
         rng = np.random.default_rng([seed_of(job), 1])
         draws = _mechanism(panel, method, panel.epsilon / 2).draw(selection, job.draws, rng)
         private = ObjectivePerturbation(panel.epsilon / 2)
