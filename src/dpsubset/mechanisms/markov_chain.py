@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpsubset.cuts.start import complete
 from dpsubset.errors import InputError, UnprovenError
 from dpsubset.limits import REFUSED, Budget, Limits
 from dpsubset.mechanisms.base import Mechanism, Sampler
+from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Guarantee, Randomness, as_randomness, exponent
 from dpsubset.problem import IMPRECISE, Problem
 from dpsubset.sampling.chain import ROUND, Rule, run
@@ -233,8 +233,7 @@ def _entered(G: Floats, b: Floats, count: int) -> NDArray[np.intp]:
     """Return positions in the order in which they become nonzero along the lasso path."""
     from sklearn.linear_model import lars_path_gram
 
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with silence():
         most = 4 * count + 8
         _, _, path = lars_path_gram(b, G, n_samples=1, max_iter=most, method="lasso")
     moved = path != 0.0
