@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpsubset import search
+    from dpsubset import audit, search
     from dpsubset.estimators import SubsetClassifier, SubsetRegressor, SubsetSelector
     from dpsubset.mechanisms import (
         Exponential,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         SampleAggregate,
         TopR,
     )
-    from dpsubset.privacy import Guarantee
+    from dpsubset.privacy import Guarantee, Ledger
     from dpsubset.problem import Problem
 
 __version__ = "0.1.0"
@@ -30,6 +30,7 @@ __all__ = [
     "Exponential",
     "Guarantee",
     "LassoStability",
+    "Ledger",
     "MarkovChain",
     "Mistakes",
     "PermuteAndFlip",
@@ -40,6 +41,7 @@ __all__ = [
     "SubsetRegressor",
     "SubsetSelector",
     "TopR",
+    "audit",
     "search",
 ]
 
@@ -47,6 +49,7 @@ _ROOMS = {
     "Exponential": "mechanisms",
     "Guarantee": "privacy",
     "LassoStability": "mechanisms",
+    "Ledger": "privacy",
     "MarkovChain": "mechanisms",
     "Mistakes": "mechanisms",
     "PermuteAndFlip": "mechanisms",
@@ -63,6 +66,6 @@ _ROOMS = {
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return getattr(import_module(f"dpsubset.{_ROOMS[name]}"), name)
-    if name == "search":
-        return import_module("dpsubset.search")
+    if name in ("audit", "search"):
+        return import_module(f"dpsubset.{name}")
     raise AttributeError(f"module 'dpsubset' has no attribute {name!r}")

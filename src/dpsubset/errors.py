@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["DpsubsetError", "InputError", "MissingExtraError", "RefusedError", "UnprovenError"]
+__all__ = [
+    "BudgetError",
+    "DpsubsetError",
+    "InputError",
+    "LedgerError",
+    "MissingExtraError",
+    "RefusedError",
+    "UnprovenError",
+]
 
 
 class DpsubsetError(Exception):
@@ -26,6 +34,14 @@ class RefusedError(DpsubsetError, RuntimeError):
 
     The refusal is an outcome that the mechanism's guarantee covers; its budget is spent.
     """
+
+
+class BudgetError(DpsubsetError, RuntimeError):
+    """A ledger has too little left for what was asked; nothing was run and nothing spent."""
+
+
+class LedgerError(DpsubsetError, OSError):
+    """A ledger could not be read or written, so nothing may be released."""
 
 
 class MissingExtraError(DpsubsetError, ImportError):

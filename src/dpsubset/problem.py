@@ -146,6 +146,11 @@ class Problem:
         """Number of supports to choose from."""
         return math.comb(self.free.size, self.to_choose)
 
+    @property
+    def public_bounds(self) -> tuple[tuple[str, float], ...]:
+        """Return by name what table and target are clipped to, and the radius."""
+        return ("x", self.x_bound), ("y", self.y_bound), ("radius", self.radius)
+
     def sensitivity(self, rule: str = "tight") -> float:
         """Return Delta: how far replacing or adding one row moves any score (T2).
 

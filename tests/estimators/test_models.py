@@ -97,7 +97,7 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return call
 
-    monkeypatch.setattr(Mechanism, "release", counted(Mechanism.release))
+    monkeypatch.setattr(Mechanism, "_release", counted(Mechanism._release))
     monkeypatch.setattr(Mechanism, "draw", counted(Mechanism.draw))
     monkeypatch.setattr(CoefficientMechanism, "release", counted(CoefficientMechanism.release))
     return found

@@ -21,9 +21,10 @@ from dpsubset import Problem
 from dpsubset.errors import InputError, RefusedError, UnprovenError
 from dpsubset.experiments.generate import paper_table
 from dpsubset.limits import Limits
-from dpsubset.mechanisms import lasso_stability
+from dpsubset.mechanisms import lasso_stability, tested
 from dpsubset.mechanisms.lasso import lasso_point
-from dpsubset.mechanisms.lasso_stability import LassoStability, passing, threshold
+from dpsubset.mechanisms.lasso_stability import LassoStability
+from dpsubset.mechanisms.tested import passing, threshold
 from dpsubset.privacy import as_randomness
 
 FALSE_ALARM = 1e-6
@@ -84,7 +85,7 @@ def test_the_lemma_fails_for_a_lower_threshold(
     broken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lower = {"lower": lambda eps, d: threshold(eps, d) - 1.0, "no delta": lambda eps, d: 1.0}
-    monkeypatch.setattr(lasso_stability, "threshold", lower[broken])
+    monkeypatch.setattr(tested, "threshold", lower[broken])
     assert worst_of_lemma() > 0.01
 
 
@@ -365,7 +366,7 @@ def test_draws_are_refused_as_often_as_they_should(monkeypatch: pytest.MonkeyPat
     for of_ten in (7, 9):
         refused, chance = refusals(of_ten, 1200)
         assert stats.binomtest(refused, 1200, chance).pvalue > FALSE_ALARM
-    monkeypatch.setattr(lasso_stability, "threshold", lambda eps, d: 1.0 + threshold(eps, d))
+    monkeypatch.setattr(tested, "threshold", lambda eps, d: 1.0 + threshold(eps, d))
     refused, _ = refusals(9, 1200)
     assert stats.binomtest(refused, 1200, chance).pvalue < FALSE_ALARM
 
@@ -469,7 +470,7 @@ def test_bad_input() -> None:
     for problem in (clear("absolute"), clear(include=[1])):
         with pytest.raises(InputError, match="squared loss and no included columns"):
             LassoStability(1.0, method="perturbation").release(problem)
-    with pytest.raises(InputError, match="its law is not listed"):
+    with pytest.raises(InputError, match="the law averages over all partitions"):
         LassoStability(1.0).probabilities(clear())
     with pytest.raises(UnprovenError, match="count the budget as spent"):
         LassoStability(1.0, limits=Limits(nodes=3)).release(clear())

@@ -205,8 +205,16 @@ def test_one_block_has_a_law() -> None:
     p_value, cells = chi_square(counts_of(drawn, supports), logs)
     assert cells == 3
     assert p_value > FALSE_ALARM
+    many = make_problem(np.vstack([FOUR] * 4), 2)
     with pytest.raises(InputError, match="averages over all partitions"):
-        SampleAggregate(1.0, blocks=2).probabilities(problem)
+        SampleAggregate(1.0, blocks=2).probabilities(many)
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+def test_a_tiny_table_has_a_law(neighbours: str) -> None:
+    mechanism = SampleAggregate(6.0, blocks=2, selector=heaviest, neighbours=neighbours)
+    problem = make_problem(FOUR, 2)
+    assert mechanism.probabilities(problem)[1] == pytest.approx(whole_law(mechanism, problem))
 
 
 # ---- partitions -------------------------------------------------------------------------------

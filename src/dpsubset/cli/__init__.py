@@ -15,6 +15,7 @@ import typer
 
 from dpsubset import __version__
 from dpsubset.cli import options
+from dpsubset.cli.checking import audit, show_ledger
 from dpsubset.cli.ending import errors_as_text
 from dpsubset.cli.modelling import fit, predict
 from dpsubset.cli.studying import plan, reproduce
@@ -49,6 +50,8 @@ def _stop(number: int, frame: object) -> None:
 app.command()(fit)
 app.command()(predict)
 app.command()(plan)
+app.command("ledger")(show_ledger)
+app.command()(audit)
 app.command()(reproduce)
 
 
@@ -111,8 +114,23 @@ def select(
     sensitivity: Annotated[
         str, typer.Option(help="tight, or paper: the published, looser constant.")
     ] = "tight",
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            help="mistakes: test the condition of its guarantee privately, with this chance of "
+            "passing wrongly; epsilon pays for test and release. lasso-stability: of its test."
+        ),
+    ] = None,
+    otherwise: Annotated[
+        str | None,
+        typer.Option(
+            help="mistakes with --delta, if the test does not pass: refuse, or exponential (fall "
+            "back to that mechanism)."
+        ),
+    ] = None,
     max_seconds: options.MaxSeconds = None,
     seed: options.Seed = None,
+    ledger: options.Ledger = None,
     output: Annotated[
         Path | None, typer.Option(help="Write the release to this file as JSON.")
     ] = None,
@@ -158,8 +176,11 @@ def select(
             sensitivity=sensitivity,
             max_seconds=max_seconds,
             seed=seed,
+            delta=delta,
+            otherwise=otherwise,
+            ledger=ledger,
         )
-        with writing(output, keep=(table, bounds)) as write:
+        with writing(output, keep=(table, bounds, ledger)) as write:
             with waiting("selecting columns", shown=not (quiet or as_json)):
                 outcome = select_columns(request)
             # Neither a full disk nor a closed terminal may lose a release that was paid for.

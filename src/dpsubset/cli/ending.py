@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import typer
 
-from dpsubset.errors import DpsubsetError, RefusedError, UnprovenError
+from dpsubset.errors import BudgetError, DpsubsetError, RefusedError, UnprovenError
 
 __all__ = ["errors_as_text"]
 
@@ -22,7 +22,7 @@ def errors_as_text() -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()  # what cannot be printed must show here, not when Python ends
-    except (UnprovenError, RefusedError) as error:
+    except (UnprovenError, RefusedError, BudgetError) as error:
         raise _ending(f"refused: {error}", 1) from None
     except DpsubsetError as error:
         raise _ending(f"error: {error}", 2) from None

@@ -19,6 +19,7 @@ from dpsubset.estimators.linear import (
     rest_of,
 )
 from dpsubset.losses import Logistic, as_loss
+from dpsubset.privacy.ledger import as_ledger
 from dpsubset.tables import StoredModel, read_columns, read_table
 
 __all__ = ["fit_table", "predictions"]
@@ -38,6 +39,7 @@ def fit_table(
     """
     if request.mechanism == "all":
         raise InputError("a model rests on one selection: name one mechanism, not all")
+    ledger = as_ledger(request.ledger)
     share, epsilon = check_share(selection_share), positive(request.epsilon, "epsilon")
     labels = as_loss(request.loss).classification
     if labels and request.classes is None:
@@ -53,7 +55,9 @@ def fit_table(
     )
     problem = plan.state(table.X, table.y, request.neighbours)
     (mechanism,) = mechanisms.values()
-    fitted = fit_model(mechanism, method, problem, coefficient, len(plan.features), request.seed)
+    fitted = fit_model(
+        mechanism, method, problem, coefficient, len(plan.features), request.seed, ledger
+    )
     line, intercept = fitted.in_units(plan.limits, plan.target_limits, request.clip)
     model = StoredModel(
         request.target,

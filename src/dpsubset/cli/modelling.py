@@ -71,6 +71,7 @@ def fit(
     intercept: options.Intercept = True,
     max_seconds: options.MaxSeconds = None,
     seed: options.Seed = None,
+    ledger: options.Ledger = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Select columns of TABLE, fit coefficients on them, and write the private model to a file.
@@ -103,11 +104,12 @@ def fit(
             intercept=intercept,
             max_seconds=max_seconds,
             seed=seed,
+            ledger=ledger,
         )
         coefficient = Coefficient(
             coefficients, coefficient_loss, coefficient_radius, coefficient_ridge, delta
         )
-        with writing(output, keep=(table, bounds)) as write:
+        with writing(output, keep=(table, bounds, ledger)) as write:
             with waiting("fitting a model", shown=not quiet):
                 model, warnings = fit_table(request, selection_share, coefficient)
             try:

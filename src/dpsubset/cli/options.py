@@ -65,3 +65,10 @@ Seed = Annotated[
     int | None,
     typer.Option(help="Experiments only: a draw that can be repeated, and its guarantee says so."),
 ]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(
+        help="Charge the release to this budget before it is made, or refuse if too little is "
+        "left; `dpsubset ledger` begins one."
+    ),
+]

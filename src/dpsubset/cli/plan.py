@@ -16,6 +16,7 @@ from dpsubset.estimators.bounds import column_limits
 from dpsubset.estimators.inputs import column_positions
 from dpsubset.estimators.release import (
     MECHANISMS,
+    OWN_OPTIONS,
     RIVALS,
     Choice,
     check_seed,
@@ -56,6 +57,9 @@ class Request:
     sensitivity: str = "tight"
     max_seconds: float | None = None
     seed: int | None = None
+    delta: float | None = None
+    otherwise: str | None = None
+    ledger: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -135,16 +139,16 @@ def make_mechanisms(request: Request) -> dict[str, Mechanism]:
         )
     made = {}
     for name in MECHANISMS if compared else [request.mechanism]:
-        own = name == "top-r" or not compared  # the parameters of top-r are not for the others
+        options = {option: getattr(request, option) for option in OWN_OPTIONS}
+        if compared:  # what belongs to one of them is not for the others
+            options = {o: value for o, value in options.items() if name in OWN_OPTIONS[o]}
         made[name] = make_mechanism(
             name,
             request.epsilon,
             neighbours=request.neighbours,
             sensitivity=request.sensitivity,
-            count=request.count if own else None,
-            trials=request.trials if own else None,
-            accounting=request.accounting if own else None,
             max_seconds=request.max_seconds,
+            **options,
         )
     return made
 

@@ -10,10 +10,12 @@ from typing import Any
 
 from dpsubset import __version__
 from dpsubset.cli.plan import Plan, Request, make_mechanisms, make_plan
-from dpsubset.errors import UnprovenError
+from dpsubset.errors import BudgetError, RefusedError, UnprovenError
 from dpsubset.estimators.release import release, shortfall
 from dpsubset.losses import as_loss
 from dpsubset.privacy import Guarantee
+from dpsubset.privacy.guarantee import seeded_if
+from dpsubset.privacy.ledger import as_ledger, charged
 from dpsubset.tables import read_table
 
 __all__ = ["Line", "Outcome", "select_columns", "settings_of", "warnings_of"]
@@ -28,6 +30,7 @@ class Line:
     guarantee: Guarantee
     refusal: str | None
     seconds: float
+    spent: bool = True
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Outcome:
     @property
     def epsilon(self) -> float:
         """What the answers spend together, by basic composition."""
-        return math.fsum(line.guarantee.epsilon for line in self.lines)
+        return math.fsum(line.guarantee.epsilon for line in self.lines if line.spent)
 
 
 def select_columns(request: Request) -> Outcome:
@@ -59,10 +62,11 @@ def select_columns(request: Request) -> Outcome:
     ------
     InputError
         Before anything is released.
-    UnprovenError
+    UnprovenError, RefusedError, BudgetError
         If the only mechanism asked for released nothing.
     """
     mechanisms = make_mechanisms(request)
+    ledger = as_ledger(request.ledger)
     plan = make_plan(request, mechanisms.values())
     table = read_table(
         request.table, request.target, plan.features, labels=plan.labels, classes=plan.classes
@@ -76,16 +80,19 @@ def select_columns(request: Request) -> Outcome:
         if compared:
             # A problem keeps what was computed on it; each mechanism starts afresh, for fair times.
             problem = plan.state(table.X, table.y, request.neighbours)
-        columns, guarantee, refusal = None, guarantees[name], None
+        columns, guarantee, refusal, spent = None, guarantees[name], None, True
+        promise = seeded_if(request.seed is not None, guarantees[name])
         try:
-            released = release(mechanism, problem, len(plan.features), request.seed)
-            columns = tuple(plan.features[j] for j in released.support)
+            with charged(ledger, promise, _asked(request, plan, name)) as record:
+                released = release(mechanism, problem, len(plan.features), request.seed)
+                columns = tuple(plan.features[j] for j in released.support)
+                record({"columns": columns})
             guarantee = released.guarantee
-        except UnprovenError as error:
+        except (UnprovenError, RefusedError, BudgetError) as error:
             if not compared:
                 raise
-            refusal = str(error)
-        lines.append(Line(name, columns, guarantee, refusal, time.perf_counter() - began))
+            refusal, spent = str(error), not isinstance(error, BudgetError)
+        lines.append(Line(name, columns, guarantee, refusal, time.perf_counter() - began, spent))
     released_lines = [line.guarantee for line in lines if line.columns is not None]
     return Outcome(
         target=request.target,
@@ -93,8 +100,18 @@ def select_columns(request: Request) -> Outcome:
         compared=compared,
         settings=settings_of(request, plan),
         lines=tuple(lines),
-        warnings=warnings_of(request, released_lines),
+        warnings=warnings_of(request, released_lines, request.delta or 0.0),
     )
+
+
+def _asked(request: Request, plan: Plan, mechanism: str) -> dict[str, Any]:
+    """Return what a ledger writes down of a request."""
+    return {
+        "table": str(request.table),
+        "target": request.target,
+        "mechanism": mechanism,
+        **settings_of(request, plan),
+    }
 
 
 def settings_of(request: Request, plan: Plan) -> dict[str, Any]:
@@ -120,6 +137,8 @@ def settings_of(request: Request, plan: Plan) -> dict[str, Any]:
         accounting = request.accounting or "paper"
         own = {"count": request.count, "trials": request.trials, "accounting": accounting}
         settings["top_r"] = own
+    tested = {"delta": request.delta, "otherwise": request.otherwise}
+    settings |= {name: value for name, value in tested.items() if value is not None}
     if request.max_seconds is not None:
         settings["max_seconds"] = request.max_seconds
     if request.seed is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.checks import positive
 from dpsubset.errors import InputError
+from dpsubset.mechanisms.base import asked_of
 from dpsubset.privacy import Guarantee, Randomness, as_randomness, check_neighbours
+from dpsubset.privacy.guarantee import seeded_if
+from dpsubset.privacy.ledger import LedgerLike, as_ledger, charged
 from dpsubset.problem import Problem
 
 __all__ = ["CoefficientMechanism", "Coefficients"]
@@ -47,18 +50,26 @@ class CoefficientMechanism(ABC):
         The chance with which the promise may fail; 0 is pure differential privacy.
     neighbours : "replace-one" or "add-remove"
         Which tables the promise compares. Under add-remove the number of rows is private too.
+    ledger : Ledger or path, optional
+        A budget that every release is charged to before it is made.
     """
 
     name: str
 
     def __init__(
-        self, epsilon: float, *, delta: float = 0.0, neighbours: str = "replace-one"
+        self,
+        epsilon: float,
+        *,
+        delta: float = 0.0,
+        neighbours: str = "replace-one",
+        ledger: LedgerLike = None,
     ) -> None:
         self.epsilon = positive(epsilon, "epsilon")
         self.delta = positive(delta, "delta", zero=True)
         if self.delta > 0.1:
             raise InputError(f"delta must be 0, or a small number up to 0.1, not {delta!r}")
         self.neighbours = check_neighbours(neighbours)
+        self.ledger = as_ledger(ledger)
 
     def __repr__(self) -> str:
         options = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
@@ -73,6 +84,7 @@ class CoefficientMechanism(ABC):
             self.sensitivity(problem),
             precision=0.0,
             delta=self.delta,
+            bounds=problem.public_bounds,
         )
 
     def prepare(self, problem: Problem, *, seeded: bool) -> None:
@@ -91,15 +103,18 @@ class CoefficientMechanism(ABC):
         for experiments only, and the guarantee then says so.
         """
         self.prepare(problem, seeded=random_state is not None)
-        promise = self.guarantee(problem)
         columns = problem.as_support(support)
         randomness = as_randomness(random_state)
-        if randomness.seeded:
-            promise = replace(promise, randomness="seeded")
-        values = self._fit(problem, columns, randomness)
-        return Coefficients(
-            tuple(int(j) for j in columns), tuple(float(v) for v in values), promise
-        )
+        promise = seeded_if(randomness.seeded, self.guarantee(problem))
+        chosen = tuple(int(j) for j in columns)
+        with charged(self.ledger, promise, self.asked(problem) | {"support": chosen}) as record:
+            values = tuple(float(v) for v in self._fit(problem, columns, randomness))
+            record({"support": chosen, "values": values})
+        return Coefficients(chosen, values, promise)
+
+    def asked(self, problem: Problem) -> dict[str, Any]:
+        """Return what a release asks, as a ledger writes it down: public parameters only."""
+        return asked_of(self, problem)
 
     @abstractmethod
     def sensitivity(self, problem: Problem) -> float:

@@ -17,6 +17,7 @@ from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
 from dpsubset.coefficients.minimum import minimise
 from dpsubset.errors import InputError
 from dpsubset.privacy import Randomness
+from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 
 __all__ = ["Constants", "ObjectivePerturbation", "objective_perturbation"]
@@ -55,7 +56,7 @@ class ObjectivePerturbation(CoefficientMechanism):
 
     Parameters
     ----------
-    epsilon, delta, neighbours
+    epsilon, delta, neighbours, ledger
         As for every method; with delta = 0 the linear term has a Gamma-distributed length, with
         delta > 0 it is Gaussian.
     row_bound : float, optional
@@ -84,8 +85,9 @@ class ObjectivePerturbation(CoefficientMechanism):
         neighbours: str = "replace-one",
         row_bound: float | None = None,
         curvature_share: float | None = None,
+        ledger: LedgerLike = None,
     ) -> None:
-        super().__init__(epsilon, delta=delta, neighbours=neighbours)
+        super().__init__(epsilon, delta=delta, neighbours=neighbours, ledger=ledger)
         self.row_bound = None if row_bound is None else positive(row_bound, "row_bound")
         self.curvature_share = curvature_share
         if curvature_share is not None and not positive(curvature_share, "curvature_share") <= 0.9:

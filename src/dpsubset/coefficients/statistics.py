@@ -14,6 +14,7 @@ from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
 from dpsubset.errors import InputError
 from dpsubset.losses.squared import fit_moments
 from dpsubset.privacy import Guarantee, Randomness
+from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.privacy.noise import add_laplace, opendp
 from dpsubset.problem import Problem
 
@@ -53,8 +54,10 @@ class NoisyStatistics(CoefficientMechanism):
 
     name = "noisy sufficient statistics"
 
-    def __init__(self, epsilon: float, *, neighbours: str = "replace-one") -> None:
-        super().__init__(epsilon, neighbours=neighbours)
+    def __init__(
+        self, epsilon: float, *, neighbours: str = "replace-one", ledger: LedgerLike = None
+    ) -> None:
+        super().__init__(epsilon, neighbours=neighbours, ledger=ledger)
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; a loss other than squared has other statistics."""

@@ -16,7 +16,9 @@ from dpsubset.estimators.bounds import narrowed
 from dpsubset.estimators.release import released_by
 from dpsubset.losses import Loss, as_loss
 from dpsubset.mechanisms import Mechanism
-from dpsubset.privacy import Guarantee, compose
+from dpsubset.privacy import Guarantee, Ledger, compose
+from dpsubset.privacy.guarantee import seeded_if
+from dpsubset.privacy.ledger import charged
 from dpsubset.problem import Problem
 
 __all__ = [
@@ -157,20 +159,34 @@ def fit_model(
     coefficient: Coefficient,
     n_columns: int,
     seed: int | np.random.Generator | None = None,
+    ledger: Ledger | None = None,
 ) -> LinearModel:
-    """Release columns, then coefficients on them; the guarantee is the composition (T29)."""
+    """Release columns, then coefficients on them; the guarantee is the composition (T29).
+
+    A ledger is charged once, for both.
+    """
     fit = coefficient.problem(problem)
     method.prepare(fit, seeded=seed is not None)  # what is wrong is said before anything is spent
+    if mechanism.ledger is not None:
+        raise InputError(
+            "the mechanism object has a ledger, which would not see the coefficients: give the "
+            "ledger to the model"
+        )
+    both = compose([mechanism.guarantee(problem), method.guarantee(fit)])
+    promise = seeded_if(seed is not None, both)
     seed = None if seed is None else np.random.default_rng(seed)  # one stream for both draws
-    chosen = released_by(mechanism, problem, seed)
-    fitted = method.release(fit, chosen.support, seed)
+    asked = mechanism.asked(problem) | {"coefficients": method.asked(fit)}
+    with charged(ledger, promise, asked) as record:
+        chosen = released_by(mechanism, problem, seed)
+        fitted = method.release(fit, chosen.support, seed)
+        record({"support": fitted.support, "values": fitted.values})
     values = np.array(fitted.values)
     inside = np.array(fitted.support) < n_columns
     return LinearModel(
         tuple(j for j in fitted.support if j < n_columns),
         values[inside],
         float(values[~inside].sum()),
-        compose([chosen.guarantee, fitted.guarantee]),
+        promise,
     )
 
 

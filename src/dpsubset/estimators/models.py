@@ -64,7 +64,13 @@ class _SubsetModel(Selecting):
         check_units(stated.limits, stated.target.limits, self.clip)
         stated.warn_if_weaker(4)
         model = fit_model(
-            stated.mechanism, method, stated.problem, coefficient, stated.n_columns, stated.seed
+            stated.mechanism,
+            method,
+            stated.problem,
+            coefficient,
+            stated.n_columns,
+            stated.seed,
+            stated.ledger,
         )
         self.support_ = np.zeros(stated.n_columns, dtype=bool)
         self.support_[list(model.support)] = True
@@ -120,7 +126,7 @@ class SubsetRegressor(RegressorMixin, _SubsetModel):  # type: ignore[misc]
     Parameters
     ----------
     n_features_to_select, bounds_X, bounds_y, loss, mechanism, neighbours, clip, radius, ridge, \
-always_include, fit_intercept, max_seconds, random_state
+always_include, fit_intercept, max_seconds, random_state, ledger
         Those of `SubsetSelector`, for the selection. A mechanism object brings its own epsilon,
         and what it leaves of the model's epsilon goes to the coefficients.
     epsilon : float, default=1.0
@@ -192,6 +198,7 @@ always_include, fit_intercept, max_seconds, random_state
         fit_intercept: bool = True,
         max_seconds: float | None = None,
         random_state: Any = None,
+        ledger: Any = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.epsilon = epsilon
@@ -213,6 +220,7 @@ always_include, fit_intercept, max_seconds, random_state
         self.fit_intercept = fit_intercept
         self.max_seconds = max_seconds
         self.random_state = random_state
+        self.ledger = ledger
 
     def fit(self, X: Any, y: Any) -> SubsetRegressor:
         """Select columns and fit coefficients; this spends the privacy budget.
@@ -317,6 +325,7 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         fit_intercept: bool = True,
         max_seconds: float | None = None,
         random_state: Any = None,
+        ledger: Any = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.epsilon = epsilon
@@ -338,6 +347,7 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         self.fit_intercept = fit_intercept
         self.max_seconds = max_seconds
         self.random_state = random_state
+        self.ledger = ledger
 
     def fit(self, X: Any, y: Any) -> SubsetClassifier:
         """Select columns and fit coefficients; this spends the privacy budget.

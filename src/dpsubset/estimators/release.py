@@ -33,6 +33,7 @@ from dpsubset.search import Limits
 
 __all__ = [
     "MECHANISMS",
+    "OWN_OPTIONS",
     "RIVALS",
     "Choice",
     "check_seed",
@@ -54,6 +55,13 @@ RIVALS: dict[str, type[Mechanism]] = {
     "markov-chain": MarkovChain,
     "sample-aggregate": SampleAggregate,
     "lasso-stability": LassoStability,
+}
+OWN_OPTIONS = {  # and which mechanisms they belong to
+    "count": ("top-r",),
+    "trials": ("top-r",),
+    "accounting": ("top-r",),
+    "delta": ("mistakes", "lasso-stability"),
+    "otherwise": ("mistakes",),
 }
 _UNSCALED = ("sample-aggregate", "lasso-stability")  # no score enters them, nor its sensitivity
 
@@ -77,12 +85,10 @@ def make_mechanism(
     *,
     neighbours: str,
     sensitivity: str = "tight",
-    count: int | None = None,
-    trials: float | None = None,
-    accounting: str | None = None,
     max_seconds: float | None = None,
+    **own: Any,
 ) -> Mechanism:
-    """Make the mechanism of that name; `count`, `trials` and `accounting` are top-r's own.
+    """Make the mechanism of that name; `own` are options that only some have, None if not given.
 
     >>> make_mechanism("exponential", 1.0, neighbours="add-remove").epsilon
     1.0
@@ -101,10 +107,11 @@ def make_mechanism(
         raise InputError(f"{name} does not rest on the sensitivity of scores; leave its rule out")
     if max_seconds is not None:
         options["limits"] = Limits(seconds=positive(max_seconds, "max_seconds"))
-    own = {"count": count, "trials": trials, "accounting": accounting}
     given = {key: value for key, value in own.items() if value is not None}
-    if given and name != "top-r":
-        raise InputError(f"{' and '.join(given)} belong to top-r; leave them out for {name}")
+    for key in given:
+        if name not in OWN_OPTIONS[key]:
+            owners = " and ".join(OWN_OPTIONS[key])
+            raise InputError(f"{key} belongs to {owners}; leave it out for {name}")
     options |= given
     return known[name](epsilon, **options)
 

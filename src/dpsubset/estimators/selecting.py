@@ -27,6 +27,9 @@ from dpsubset.estimators.release import (
 from dpsubset.estimators.targets import Target, plan_target
 from dpsubset.losses import as_loss
 from dpsubset.mechanisms import Mechanism, Release
+from dpsubset.privacy import Ledger
+from dpsubset.privacy.guarantee import seeded_if
+from dpsubset.privacy.ledger import as_ledger, charged
 from dpsubset.problem import Problem
 
 __all__ = ["DEFAULT_EPSILON", "DEFAULT_NEIGHBOURS", "Selecting", "Stated"]
@@ -46,6 +49,7 @@ class Stated:
     limits: tuple[Floats, Floats]
     n_columns: int
     seed: int | np.random.Generator | None
+    ledger: Ledger | None
 
     def warn_if_weaker(self, level: int) -> None:
         """Say in what the promise is weaker than the epsilon asked for, if it is.
@@ -58,7 +62,12 @@ class Stated:
 
     def select(self) -> Release:
         """Spend the selection's budget."""
-        return release(self.mechanism, self.problem, self.n_columns, self.seed)
+        mechanism, problem = self.mechanism, self.problem
+        promise = seeded_if(self.seed is not None, mechanism.guarantee(problem))
+        with charged(self.ledger, promise, mechanism.asked(problem)) as record:
+            released = release(mechanism, problem, self.n_columns, self.seed)
+            record({"support": released.support})
+        return released
 
 
 class Selecting(BaseEstimator):  # type: ignore[misc]
@@ -79,6 +88,7 @@ class Selecting(BaseEstimator):  # type: ignore[misc]
     fit_intercept: Any
     max_seconds: Any
     random_state: Any
+    ledger: Any
 
     def _forget(self) -> None:
         """Drop the results of an earlier fit: a fit that fails leaves none behind."""
@@ -89,6 +99,7 @@ class Selecting(BaseEstimator):  # type: ignore[misc]
         """Check all parameters, read the table and the target, and state the problem."""
         yes_or_no(self.fit_intercept, "fit_intercept")
         mechanism, loss = self._mechanism(), as_loss(self.loss)
+        ledger = self._ledger(mechanism)
         seed = check_seed(self.random_state, "random_state")
         planned = self._plan_target(y)
         table, names = as_matrix(X)
@@ -111,7 +122,7 @@ class Selecting(BaseEstimator):  # type: ignore[misc]
         problem = make_problem(
             table, target, limits, planned.limits, choice, neighbours=mechanism.neighbours
         )
-        return Stated(problem, mechanism, planned, limits, n_columns, seed)
+        return Stated(problem, mechanism, planned, limits, n_columns, seed, ledger)
 
     def _plan_target(self, y: Any) -> Target:
         """Say how the target is to be read; `y` is looked at only where that is documented."""
@@ -139,6 +150,16 @@ class Selecting(BaseEstimator):  # type: ignore[misc]
             )
         self._check_twice_given(given)
         return given
+
+    def _ledger(self, mechanism: Mechanism) -> Ledger | None:
+        """Return the estimator's ledger; a mechanism object may have one instead."""
+        ledger = as_ledger(self.ledger)
+        if ledger is not None and mechanism.ledger is not None:
+            raise InputError(
+                "ledger is given twice, to the mechanism object and to the estimator: the release "
+                "would be charged twice. Give it to the estimator only"
+            )
+        return ledger
 
     def _check_twice_given(self, mechanism: Mechanism) -> None:
         for name, default in (("epsilon", DEFAULT_EPSILON), ("neighbours", DEFAULT_NEIGHBOURS)):

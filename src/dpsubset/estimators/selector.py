@@ -77,6 +77,8 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system: a real release. Anything else is for experiments
         only; the guarantee then says that it does not protect against who knows the seed.
+    ledger : Ledger or path, default=None
+        A budget that the fit is charged to before it begins; BudgetError if too little is left.
 
     Attributes
     ----------
@@ -133,6 +135,7 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
         fit_intercept: bool = True,
         max_seconds: float | None = None,
         random_state: Any = None,
+        ledger: Any = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.epsilon = epsilon
@@ -149,6 +152,7 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
         self.fit_intercept = fit_intercept
         self.max_seconds = max_seconds
         self.random_state = random_state
+        self.ledger = ledger
 
     def fit(self, X: Any, y: Any) -> SubsetSelector:
         """Select columns; this spends the privacy budget.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,35 @@ from dpsubset.arrays import Floats
 from dpsubset.checks import positive, whole
 from dpsubset.cuts import cut_maker
 from dpsubset.cuts.region import root
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, RefusedError
 from dpsubset.limits import Limits
-from dpsubset.privacy import Guarantee, Randomness, as_randomness, check_neighbours, exponent
+from dpsubset.privacy import (
+    Guarantee,
+    Randomness,
+    as_randomness,
+    check_neighbours,
+    compose,
+    exponent,
+)
+from dpsubset.privacy.guarantee import seeded_if
+from dpsubset.privacy.ledger import LedgerLike, as_ledger, charged
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support, list_region
 
-__all__ = ["Mechanism", "Release", "Sampler"]
+__all__ = ["Mechanism", "Release", "Sampler", "asked_of"]
 
 Sampler = Callable[[Randomness], Support]
 
 _LARGEST_LAW = 1_000_000
+_REFUSED = (
+    "the test that comes before a release did not pass, so nothing is released; the refusal is an "
+    "outcome that the guarantee covers, and the budget is spent. A larger epsilon or delta, or "
+    "more rows, make it pass more often"
+)
+_LAW_IS_NO_RELEASE = (
+    "the exact law is no private output, so a mechanism with a ledger does not show it: use one "
+    "without, on tables that may be seen"
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +72,8 @@ class Mechanism(ABC):
     limits : Limits, optional
         Limits on the work; at a limit nothing is released (UnprovenError). Whether one is reached
         depends on the data, so a limit is outside every guarantee (T18).
+    ledger : Ledger or path, optional
+        A budget that every release is charged to before it is made; `draw` as often as it draws.
     """
 
     name: str
@@ -64,6 +85,7 @@ class Mechanism(ABC):
         neighbours: str = "replace-one",
         sensitivity: str = "tight",
         limits: Limits | None = None,
+        ledger: LedgerLike = None,
     ) -> None:
         self.epsilon = positive(epsilon, "epsilon")
         self.neighbours = check_neighbours(neighbours)
@@ -71,6 +93,7 @@ class Mechanism(ABC):
             raise InputError(f"unknown sensitivity rule {sensitivity!r}; allowed: tight, paper")
         self.sensitivity = sensitivity
         self.limits = limits
+        self.ledger = as_ledger(ledger)
 
     def __repr__(self) -> str:
         options = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
@@ -88,13 +111,32 @@ class Mechanism(ABC):
             self.neighbours,
             problem.sensitivity(self.sensitivity),
             problem.loss.precision,
+            bounds=problem.public_bounds,
         )
 
     def release(self, problem: Problem) -> Release:
         """Spend the budget: return one private support, by the operating system's randomness."""
-        promise = self.guarantee(problem)
-        support = self._sampler(problem)(as_randomness(None))
-        return Release(tuple(int(j) for j in support), promise)
+        return self._release(problem, as_randomness(None))
+
+    def experiment(self, problem: Problem, random_state: int | np.random.Generator) -> Release:
+        """Return a release that can be repeated; its guarantee says that it was seeded (T20)."""
+        return self._release(problem, as_randomness(random_state))
+
+    def _release(self, problem: Problem, randomness: Randomness) -> Release:
+        promise = self._promise(problem, randomness)
+        with charged(self.ledger, promise, self.asked(problem)) as record:
+            support = tuple(int(j) for j in self._sampler(problem)(randomness))
+            if support and support[0] < 0:
+                raise RefusedError(_REFUSED)
+            record({"support": support})
+        return Release(support, promise)
+
+    def _promise(self, problem: Problem, randomness: Randomness) -> Guarantee:
+        return seeded_if(randomness.seeded, self.guarantee(problem))
+
+    def asked(self, problem: Problem) -> dict[str, Any]:
+        """Return what a release asks, as a ledger writes it down: public parameters only."""
+        return asked_of(self, problem)
 
     def draw(
         self,
@@ -102,23 +144,33 @@ class Mechanism(ABC):
         count: int,
         random_state: int | np.random.Generator | None = None,
     ) -> NDArray[np.int64]:
-        """Return many supports, one a row: for experiments and audits, each draw costs epsilon."""
+        """Return many supports, one a row: for experiments and audits, each draw costs epsilon.
+
+        A refusal is a row of -1.
+        """
         count = whole(count, "count", 0)
         randomness = as_randomness(random_state)
+        if self.ledger is None or count == 0:
+            return self._draws(problem, count, randomness)
+        promise = compose([self._promise(problem, randomness)] * count)
+        with self.ledger.charge(promise, self.asked(problem) | {"draws": count}) as record:
+            out = self._draws(problem, count, randomness)
+            record({"supports": out.tolist()})
+        return out
+
+    def _draws(self, problem: Problem, count: int, randomness: Randomness) -> NDArray[np.int64]:
         sampler = self._sampler(problem)
         out = np.empty((count, problem.size), dtype=np.int64)
         for row in out:
             row[:] = sampler(randomness)
         return out
 
-    def experiment(self, problem: Problem, random_state: int | np.random.Generator) -> Release:
-        """Return a release that can be repeated; its guarantee says that it was seeded (T20)."""
-        support = self.draw(problem, 1, random_state)[0]
-        promise = replace(self.guarantee(problem), randomness="seeded")
-        return Release(tuple(int(j) for j in support), promise)
-
     def probabilities(self, problem: Problem) -> tuple[NDArray[np.int64], Floats]:
-        """Return all supports and the log of their exact probabilities, for small problems."""
+        """Return all supports and the log of their exact probabilities, for small problems.
+
+        Where they add up to less than 1, the rest is the chance of a refusal.
+        """
+        self._check_law_may_be_seen()
         if problem.n_supports > _LARGEST_LAW:
             raise InputError(
                 f"the law is listed for up to {_LARGEST_LAW} supports; this problem has "
@@ -127,10 +179,35 @@ class Mechanism(ABC):
         supports, scores = list_region(cut_maker(problem), root(problem))
         return supports, self._law(problem, supports, scores)
 
+    def _check_law_may_be_seen(self) -> None:
+        if self.ledger is not None:
+            raise InputError(_LAW_IS_NO_RELEASE)
+
     @abstractmethod
     def _sampler(self, problem: Problem) -> Sampler:
-        """Do the work that all draws share; return a function that makes one draw."""
+        """Do the work that all draws share; return a function that makes one draw.
+
+        A draw of -1, ..., -1 is a refusal.
+        """
 
     @abstractmethod
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
         """Return the log probability of every support from all scores."""
+
+
+def asked_of(mechanism: Any, problem: Problem) -> dict[str, Any]:
+    """Return the public parameters of a mechanism and of a problem, as JSON can hold them."""
+    own = {name: value for name, value in vars(mechanism).items() if name != "ledger"}
+    return {
+        "mechanism": type(mechanism).__name__,
+        "parameters": {name: _plain(value) for name, value in own.items()},
+        "size": problem.size,
+        "columns": problem.n_columns,
+        "loss": repr(problem.loss),
+        "ridge": problem.ridge,
+    }
+
+
+def _plain(value: Any) -> Any:
+    plain = isinstance(value, str | int | float | None) and value != math.inf
+    return value if plain else repr(value)

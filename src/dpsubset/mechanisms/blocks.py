@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import numbers
 from collections.abc import Callable, Iterable, Iterator
 
@@ -20,6 +22,7 @@ __all__ = [
     "Voters",
     "check_selector",
     "deal",
+    "deals",
     "largest",
     "lasso_choice",
     "members",
@@ -31,6 +34,7 @@ Selector = Callable[[Floats, Floats, int], Iterable[int]]
 _HEAVY = 1e3  # included columns grow by this, so that the penalty hardly sees them
 _STEP = 1.3  # from one penalty to the next
 _STEPS = 60
+_MOST_DEALS = 5000
 
 
 def largest(values: Floats, count: int) -> NDArray[np.intp]:
@@ -126,6 +130,30 @@ def deal(randomness: Randomness, rows: int, blocks: int, neighbours: str) -> NDA
     return labels
 
 
+def deals(rows: int, blocks: int, neighbours: str) -> list[NDArray[np.int64]]:
+    """Return all that `deal` may return, each as likely as any other; for tiny tables.
+
+    >>> [labels.tolist() for labels in deals(2, 2, "replace-one")]
+    [[0, 1], [1, 0]]
+    """
+    if neighbours == "add-remove":
+        number = blocks**rows
+    else:
+        sizes = np.bincount(np.arange(rows) % blocks, minlength=blocks)
+        number = math.factorial(rows) // math.prod(math.factorial(int(k)) for k in sizes)
+    if number > _MOST_DEALS:
+        raise InputError(
+            f"the law averages over all partitions of the rows, so it is listed for up to "
+            f"{_MOST_DEALS} of them; use draw"
+        )
+    every = (
+        np.array(labels, dtype=np.int64) for labels in itertools.product(range(blocks), repeat=rows)
+    )
+    if neighbours == "add-remove":
+        return list(every)
+    return [each for each in every if (np.bincount(each, minlength=blocks) == sizes).all()]
+
+
 def members(labels: NDArray[np.int64], blocks: int) -> Iterator[NDArray[np.intp]]:
     """Return the rows of one block after the other, each in the table's order.
 
@@ -153,7 +181,7 @@ class Voters:
                 "'lasso'"
             )
         self._selector = selector
-        self._most = problem.to_choose
+        self.most = problem.to_choose
         self._budget = budget
         columns = problem.features.columns
         self._X = np.ascontiguousarray(problem.design.take(columns(problem.free)))
@@ -178,14 +206,14 @@ class Voters:
     def _select(self, rows: NDArray[np.intp]) -> Iterable[int]:
         X, y = self._X[rows], self._y[rows]  # copies: a selector may write into them
         if isinstance(self._selector, str):
-            return _NAMED[self._selector](X, self._Z[rows], y, self._most)
-        return self._selector(X, y, self._most)
+            return _NAMED[self._selector](X, self._Z[rows], y, self.most)
+        return self._selector(X, y, self.most)
 
     def _valid(self, answer: Iterable[int]) -> NDArray[np.intp]:
         """Return the first t different indices of columns in an answer."""
         kept: dict[int, None] = {}
         for j in answer:
-            if len(kept) == self._most:
+            if len(kept) == self.most:
                 break
             whole = isinstance(j, numbers.Integral) and not isinstance(j, bool)
             if whole and 0 <= j < self._X.shape[1]:

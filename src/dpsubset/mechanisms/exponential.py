@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scipy.special import logsumexp
 
 from dpsubset.arrays import Floats
 from dpsubset.mechanisms.base import Mechanism, Sampler
+from dpsubset.privacy import Guarantee
 from dpsubset.problem import Problem
 from dpsubset.sampling.partition import Partition
 from dpsubset.sampling.pieces import Support
@@ -26,6 +29,10 @@ class Exponential(Mechanism):
     """
 
     name = "exponential mechanism"
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Return the promise; log ratios have a range of epsilon, hence the zCDP bound (T30)."""
+        return replace(super().guarantee(problem), rho=self.epsilon**2 / 8.0)
 
     def _sampler(self, problem: Problem) -> Sampler:
         partition = Partition(problem, self.kappa(problem), self.limits)

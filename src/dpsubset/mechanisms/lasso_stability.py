@@ -2,55 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.checks import positive, whole
-from dpsubset.errors import InputError, RefusedError
+from dpsubset.errors import InputError
 from dpsubset.limits import Budget, Limits
-from dpsubset.mechanisms.base import Mechanism, Release, Sampler
-from dpsubset.mechanisms.blocks import Selector, Voters, check_selector, deal
+from dpsubset.mechanisms.base import Mechanism, Sampler
+from dpsubset.mechanisms.blocks import Selector, Voters, check_selector, deal, deals
 from dpsubset.mechanisms.lasso import Units, margin, units_of
+from dpsubset.mechanisms.tested import check_delta, passes, passing, threshold
 from dpsubset.privacy import Guarantee, Randomness, as_randomness
+from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support
 
-__all__ = ["LassoStability", "passing", "threshold"]
+__all__ = ["LassoStability"]
 
+Ballots = Counter[tuple[int, ...]]
 Stability = Callable[[Randomness], tuple[float, Support | None]]
 
 _CURVATURE = 0.25
 _MOST_BLOCKS = 100_000
-_REFUSED = (
-    "the test that comes before a release did not pass, so nothing is released; the refusal is an "
-    "outcome that the guarantee covers, and the budget is spent. A larger epsilon or delta, or "
-    "more rows, make it pass more often"
-)
-_NO_LAW = (
-    "lasso stability may refuse, and its test averages over partitions of the rows, so its law is "
-    "not listed; use draw, where a refusal is a row of -1"
-)
-
-
-def passing(h: float, epsilon: float, delta: float) -> float:
-    """Return the chance that the test passes: h + Laplace(1/epsilon) is above its threshold.
-
-    >>> round(passing(1.0, 1.0, 1e-6), 12), round(passing(20.0, 1.0, 1e-6), 3)
-    (1e-06, 0.999)
-    """
-    over = epsilon * (h - threshold(epsilon, delta))
-    return 1.0 - 0.5 * math.exp(-over) if over > 0 else 0.5 * math.exp(over)
-
-
-def threshold(epsilon: float, delta: float) -> float:
-    """Return 1 + ln(1/(2 delta))/epsilon: from h <= 1 the noise reaches it with chance delta."""
-    return 1.0 + math.log(0.5 / delta) / epsilon
+_MOST_DEALS = 5000
 
 
 class LassoStability(Mechanism):
@@ -108,11 +88,10 @@ class LassoStability(Mechanism):
         curvature: float | None = None,
         neighbours: str = "replace-one",
         limits: Limits | None = None,
+        ledger: LedgerLike = None,
     ) -> None:
-        super().__init__(epsilon, neighbours=neighbours, limits=limits)
-        self.delta = positive(delta, "delta")
-        if self.delta >= 0.5:
-            raise InputError(f"delta must be below 1/2, not {delta!r}; choose it below 1/n")
+        super().__init__(epsilon, neighbours=neighbours, limits=limits, ledger=ledger)
+        self.delta = check_delta(delta)
         if method not in ("subsampling", "perturbation"):
             raise InputError(f"unknown method {method!r}; allowed: subsampling, perturbation")
         self.method = method
@@ -146,40 +125,53 @@ class LassoStability(Mechanism):
             self.name, self.epsilon, self.neighbours, 1.0, precision=0.0, delta=self.delta
         )
 
-    def release(self, problem: Problem) -> Release:
-        """Spend the budget: return one private support, or raise RefusedError."""
-        promise = self.guarantee(problem)
-        return _unless_refused(self._sampler(problem)(as_randomness(None)), promise)
-
-    def experiment(self, problem: Problem, random_state: int | np.random.Generator) -> Release:
-        """Return a release that can be repeated, or raise RefusedError."""
-        support = self.draw(problem, 1, random_state)[0]
-        return _unless_refused(support, replace(self.guarantee(problem), randomness="seeded"))
-
     def probabilities(self, problem: Problem) -> tuple[NDArray[np.int64], Floats]:
-        """Raise an InputError: a refusal is no support."""
-        raise InputError(_NO_LAW)
+        """Return the supports that may be released and their log probabilities; for few rows."""
+        self._check_law_may_be_seen()
+        found: dict[tuple[int, ...], list[float]] = {}
+        outcomes = list(self._outcomes(problem))
+        for h, chosen in outcomes:
+            if chosen is not None:
+                support = tuple(self._support(problem, chosen).tolist())
+                found.setdefault(support, []).append(passing(h, self.epsilon, self.delta))
+        supports = np.array(sorted(found), dtype=np.int64).reshape(len(found), problem.size)
+        chances = [math.fsum(found[tuple(s)]) / len(outcomes) for s in supports.tolist()]
+        return supports, np.log(np.array(chances))
+
+    def _outcomes(self, problem: Problem) -> Iterator[tuple[float, Support | None]]:
+        """Return h and the support for all partitions, each as likely as any other."""
+        if self.method == "perturbation":
+            yield self._margins(problem)(as_randomness(0))
+            return
+        voters, blocks = Voters(problem, self.selector, Budget(self.limits)), self._blocks()
+        every = deals(problem.n_rows, blocks, self.neighbours)
+        if len(every) ** self.repeats > _MOST_DEALS:
+            raise InputError("the law is listed for fewer repeats or rows; use draw")
+        ballots = [self._ballots(voters, labels, blocks) for labels in every]
+        for chosen in itertools.product(ballots, repeat=self.repeats):
+            yield _lead(sum(chosen, Counter()), self.repeats)
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
-        raise InputError(_NO_LAW)
+        raise NotImplementedError  # scores play no part
 
     def _sampler(self, problem: Problem) -> Sampler:
         stability = (self._voted if self.method == "subsampling" else self._margins)(problem)
-        least = threshold(self.epsilon, self.delta)
 
         def draw(randomness: Randomness) -> Support:
             h, chosen = stability(randomness)
-            noisy = h + float(randomness.laplaces(1)[0]) / self.epsilon
-            if chosen is None or not noisy > least:
+            stable = passes(h, self.epsilon, self.delta, randomness)
+            if chosen is None or not stable:
                 return np.full(problem.size, -1, dtype=np.intp)
-            included = np.array(problem.include, dtype=np.intp)
-            return np.sort(np.concatenate([problem.free[chosen], included]))
+            return self._support(problem, chosen)
 
         return draw
 
-    def _voted(self, problem: Problem) -> Stability:
-        """Return h = (c1 - c2)/(2 repeats) and the most frequent set, anew for every draw."""
-        voters = Voters(problem, self.selector, Budget(self.limits))
+    @staticmethod
+    def _support(problem: Problem, chosen: Support) -> Support:
+        included = np.array(problem.include, dtype=np.intp)
+        return np.sort(np.concatenate([problem.free[chosen], included]))
+
+    def _blocks(self) -> int:
         # full agreement is h = blocks/2: half as much again as the threshold
         blocks = self.blocks or math.ceil(3.0 * threshold(self.epsilon, self.delta))
         if blocks > _MOST_BLOCKS:
@@ -187,14 +179,22 @@ class LassoStability(Mechanism):
                 f"this epsilon and delta need {blocks} blocks of rows, and at most {_MOST_BLOCKS} "
                 "are made: choose a larger epsilon"
             )
+        return blocks
+
+    @staticmethod
+    def _ballots(voters: Voters, labels: NDArray[np.int64], blocks: int) -> Ballots:
+        votes = voters.votes(labels, blocks)
+        return Counter(tuple(vote.tolist()) for vote in votes if vote.size == voters.most)
+
+    def _voted(self, problem: Problem) -> Stability:
+        """Return h = (c1 - c2)/(2 repeats) and the most frequent set, anew for every draw."""
+        voters, blocks = Voters(problem, self.selector, Budget(self.limits)), self._blocks()
 
         def stability(randomness: Randomness) -> tuple[float, Support | None]:
-            ballots: Counter[tuple[int, ...]] = Counter()
+            ballots: Ballots = Counter()
             for _ in range(self.repeats):
                 labels = deal(randomness, problem.n_rows, blocks, self.neighbours)
-                for vote in voters.votes(labels, blocks):
-                    if vote.size == problem.to_choose:
-                        ballots[tuple(vote.tolist())] += 1
+                ballots += self._ballots(voters, labels, blocks)
             return _lead(ballots, self.repeats)
 
         return stability
@@ -221,13 +221,7 @@ class LassoStability(Mechanism):
         return lambda randomness: found
 
 
-def _unless_refused(support: Support | NDArray[np.int64], promise: Guarantee) -> Release:
-    if support.size and support[0] < 0:
-        raise RefusedError(_REFUSED)
-    return Release(tuple(int(j) for j in support), promise)
-
-
-def _lead(ballots: Counter[tuple[int, ...]], repeats: int) -> tuple[float, Support | None]:
+def _lead(ballots: Ballots, repeats: int) -> tuple[float, Support | None]:
     """Return the most frequent set's lead, in rows that it takes to undo it; ties by order."""
     if not ballots:
         return 0.0, None

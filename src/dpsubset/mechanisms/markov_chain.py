@@ -17,7 +17,8 @@ from dpsubset.errors import InputError, UnprovenError
 from dpsubset.limits import REFUSED, Budget, Limits
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.lasso import silence
-from dpsubset.privacy import Guarantee, Randomness, as_randomness, exponent
+from dpsubset.privacy import Guarantee, Randomness, exponent
+from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import IMPRECISE, Problem
 from dpsubset.sampling.chain import ROUND, Rule, run
 from dpsubset.sampling.l1_ball import l1_scores
@@ -80,8 +81,11 @@ class MarkovChain(Mechanism):
         neighbours: str = "replace-one",
         sensitivity: str = "tight",
         limits: Limits | None = None,
+        ledger: LedgerLike = None,
     ) -> None:
-        super().__init__(epsilon, neighbours=neighbours, sensitivity=sensitivity, limits=limits)
+        super().__init__(
+            epsilon, neighbours=neighbours, sensitivity=sensitivity, limits=limits, ledger=ledger
+        )
         self.steps = whole(steps, "steps", 0)
         if start not in _STARTS:
             raise InputError(f"unknown start {start!r}; allowed: {', '.join(_STARTS)}")
@@ -116,15 +120,9 @@ class MarkovChain(Mechanism):
         delta = self._delta(problem, self.sensitivity)
         return replace(super().guarantee(problem), sensitivity=delta, condition=condition)
 
-    def draw(
-        self,
-        problem: Problem,
-        count: int,
-        random_state: int | np.random.Generator | None = None,
-    ) -> NDArray[np.int64]:
-        """Return the ends of many chains, one a row, independent given the table."""
-        count = whole(count, "count", 0)
-        return self._chains(problem, count, as_randomness(random_state))[0]
+    def _draws(self, problem: Problem, count: int, randomness: Randomness) -> NDArray[np.int64]:
+        """Return the ends of many chains, independent given the table."""
+        return self._chains(problem, count, randomness)[0]
 
     def _sampler(self, problem: Problem) -> Sampler:
         return lambda randomness: self._chains(problem, 1, randomness)[0][0]

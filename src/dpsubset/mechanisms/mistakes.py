@@ -1,4 +1,4 @@
-"""The paper's mistakes mechanism on proven searches (T6)."""
+"""The paper's mistakes mechanism on proven searches (T6), with a private test if asked (T7)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from scipy.special import logsumexp
 
 from dpsubset import search
 from dpsubset.arrays import Floats
+from dpsubset.checks import positive
+from dpsubset.errors import InputError
+from dpsubset.limits import Limits
 from dpsubset.mechanisms.base import Sampler
+from dpsubset.mechanisms.exponential import Exponential
 from dpsubset.mechanisms.searching import Searching
-from dpsubset.privacy import Guarantee, Randomness
+from dpsubset.mechanisms.tested import check_delta, log_chances, passes
+from dpsubset.privacy import Guarantee, Randomness, exponent
+from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support
 from dpsubset.sampling.race import draw_index
 from dpsubset.sampling.ranks import unrank
+from dpsubset.search import Found, Solver
 
 __all__ = ["Mistakes"]
 
@@ -26,19 +33,86 @@ _GAP = {"replace-one": "twice the sensitivity", "add-remove": "the sensitivity"}
 class Mistakes(Searching):
     """Supports weigh as much as the best with the same number of columns outside the best (T6).
 
-    Private only for tables whose best support is separated from the second: the guarantee says so
-    in words, and nothing checks it, since a check would itself be a release. Without such
-    knowledge of the table use PermuteAndFlip.
+    On its own it is private only for tables whose best support is separated from the second: the
+    guarantee says so in words, and nothing checks it, since a check would itself be a release.
+    With `delta` the check is made privately, and the guarantee holds for all tables (T7).
+
+    Parameters
+    ----------
+    epsilon, neighbours, sensitivity, limits, ledger
+        As for every mechanism; with delta the test is paid from epsilon, too.
+    delta : float, optional
+        The chance with which the test may pass wrongly; choose it below 1/n.
+    test_share : float
+        The part of epsilon that the test may spend.
+    otherwise : "refuse" or "exponential"
+        What happens if the test does not pass: RefusedError, or the exponential mechanism with
+        what the test left.
+    solver, accept_gap
+        As for every mechanism that searches; a solver with a tolerance has no delta.
 
     >>> Mistakes(epsilon=1.0).epsilon
     1.0
+    >>> Mistakes(epsilon=1.0, delta=1e-6)._epsilons
+    (0.5, 0.5)
     """
 
     name = "mistakes mechanism"
 
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        delta: float | None = None,
+        test_share: float = 0.5,
+        otherwise: str = "refuse",
+        neighbours: str = "replace-one",
+        sensitivity: str = "tight",
+        limits: Limits | None = None,
+        solver: str | Solver = "branch-and-bound",
+        accept_gap: bool = False,
+        ledger: LedgerLike = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            neighbours=neighbours,
+            sensitivity=sensitivity,
+            limits=limits,
+            solver=solver,
+            accept_gap=accept_gap,
+            ledger=ledger,
+        )
+        self.delta = None if delta is None else check_delta(delta)
+        self.test_share = positive(test_share, "test_share")
+        if self.test_share >= 1:
+            raise InputError(f"test_share must lie between 0 and 1, not {test_share!r}")
+        if otherwise not in ("refuse", "exponential"):
+            raise InputError(f"unknown otherwise {otherwise!r}; allowed: refuse, exponential")
+        self.otherwise = otherwise
+        if delta is None and (test_share, otherwise) != (0.5, "refuse"):
+            raise InputError("test_share and otherwise are for the test: give delta, too")
+        if delta is not None and self.solver.tolerance:
+            raise InputError(
+                f"the solver {self.solver.name!r} proves its answers to a tolerance only, and the "
+                "test needs the exact gap: use solver='branch-and-bound', or leave delta out"
+            )
+
+    @property
+    def _epsilons(self) -> tuple[float, float]:
+        """What the test spends, and what the release."""
+        test = 0.0 if self.delta is None else self.test_share * self.epsilon
+        return test, self.epsilon - test
+
+    def kappa(self, problem: Problem) -> float:
+        """Return the exponent of the scores, from what the test leaves of epsilon."""
+        delta = problem.sensitivity(self.sensitivity)
+        return exponent(self._epsilons[1], delta, self.neighbours)
+
     def guarantee(self, problem: Problem) -> Guarantee:
-        """Return the promise and its condition on the data."""
+        """Return the promise, and without a test its condition on the data."""
         promise = super().guarantee(problem)
+        if self.delta is not None:
+            return replace(promise, mechanism=f"{self.name} with a test", delta=self.delta)
         gap = f" plus {self.gap(problem):.6g}" if self.solver.tolerance else ""
         condition = (
             "the table's second best support scores worse than its best by more than "
@@ -51,6 +125,40 @@ class Mistakes(Searching):
     def _sampler(self, problem: Problem) -> Sampler:
         buckets = 1 + min(problem.to_choose, problem.free.size - problem.to_choose)
         found = self._searched(search.best_by_mistakes, problem, count=buckets)
+        draw = self._buckets(problem, found)
+        if self.delta is None:
+            return draw
+        second = min((f.score for f in found[1:]), default=math.inf)
+        stability = self._stability(problem, second - found[0].score)
+        test, delta = self._epsilons[0], self.delta
+        otherwise: list[Sampler] = []  # made when it is needed first
+
+        def tested(randomness: Randomness) -> Support:
+            if passes(stability, test, delta, randomness):
+                return draw(randomness)
+            if self.otherwise == "refuse":
+                return np.full(problem.size, -1, dtype=np.intp)
+            if not otherwise:
+                otherwise.append(self._exponential()._sampler(problem))
+            return otherwise[0](randomness)
+
+        return tested
+
+    def _stability(self, problem: Problem, gap: float) -> float:
+        """Return the gap in units of how far one row moves it (T7)."""
+        rows = 2.0 if self.neighbours == "replace-one" else 1.0
+        return gap / (rows * problem.sensitivity(self.sensitivity))
+
+    def _exponential(self) -> Exponential:
+        return Exponential(
+            self._epsilons[1],
+            neighbours=self.neighbours,
+            sensitivity=self.sensitivity,
+            limits=self.limits,
+        )
+
+    def _buckets(self, problem: Problem, found: list[Found]) -> Sampler:
+        """Return draws of the number of mistakes, then of a support with so many."""
         kappa = self.kappa(problem)
         inside = np.array([j for j in found[0].support if j not in problem.include], dtype=np.intp)
         outside = problem.free[~np.isin(problem.free, inside)]
@@ -77,4 +185,14 @@ class Mistakes(Searching):
         least = np.full(problem.size + 1, np.inf)
         np.minimum.at(least, mistakes, scores)
         logs = -self.kappa(problem) * least[mistakes]
-        return np.asarray(logs - logsumexp(logs))
+        logs -= logsumexp(logs)
+        if self.delta is None:
+            return np.asarray(logs)
+        second, first = np.partition(scores, 1)[1::-1] if scores.size > 1 else (math.inf, 0.0)
+        stability = self._stability(problem, second - first)
+        passed, failed = log_chances(stability, self._epsilons[0], self.delta)
+        logs += passed
+        if self.otherwise == "refuse":
+            return np.asarray(logs)
+        rest = self._exponential()._law(problem, supports, scores) + failed
+        return np.asarray(np.logaddexp(logs, rest))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +15,9 @@ from dpsubset.checks import positive, whole
 from dpsubset.errors import InputError
 from dpsubset.limits import Budget, Limits
 from dpsubset.mechanisms.base import Mechanism, Sampler
-from dpsubset.mechanisms.blocks import Selector, Voters, check_selector, deal, largest
+from dpsubset.mechanisms.blocks import Selector, Voters, check_selector, deal, deals, largest
 from dpsubset.privacy import Guarantee, Randomness
+from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support
 
@@ -24,10 +26,6 @@ __all__ = ["SampleAggregate", "top_law"]
 _NODES = 24  # of a panel as wide as the noise's scale
 _MOST_SETS = 200_000
 _CHUNK = 1 << 21
-_NO_LAW = (
-    "the law of sample and aggregate averages over all partitions of the rows, so it is listed for "
-    "blocks=1 only; otherwise use draw, or top_law for the votes of one partition"
-)
 
 
 class SampleAggregate(Mechanism):
@@ -71,8 +69,9 @@ class SampleAggregate(Mechanism):
         selector: str | Selector | None = None,
         neighbours: str = "replace-one",
         limits: Limits | None = None,
+        ledger: LedgerLike = None,
     ) -> None:
-        super().__init__(epsilon, neighbours=neighbours, limits=limits)
+        super().__init__(epsilon, neighbours=neighbours, limits=limits, ledger=ledger)
         self.blocks = None if blocks is None else whole(blocks, "blocks", 1)
         self.selector = check_selector(selector)
         if self.blocks is None and self.neighbours == "add-remove":
@@ -91,14 +90,22 @@ class SampleAggregate(Mechanism):
         return 2.0 * problem.to_choose / self.epsilon
 
     def probabilities(self, problem: Problem) -> tuple[NDArray[np.int64], Floats]:
-        """Return all supports and their log probabilities; for one block only."""
+        """Return all supports and their log probabilities; for few rows, or for one block."""
+        self._check_law_may_be_seen()
         if problem.to_choose == 0:
             return _support(problem, np.empty(0, np.intp))[None, :], np.zeros(1)
-        if self._count(problem) != 1:
-            raise InputError(_NO_LAW)
-        counts = self._counts(problem, self._voters(problem), np.zeros(problem.n_rows, np.int64))
-        sets, logs = top_law(counts, self.scale(problem), problem.to_choose)
-        return np.array([_support(problem, chosen) for chosen in sets]), logs
+        voters, every = self._voters(problem), self._deals(problem)
+        tally = Counter(tuple(self._counts(problem, voters, labels)) for labels in every)
+        laws = {counts: top_law(counts, self.scale(problem), problem.to_choose) for counts in tally}
+        sets = next(iter(laws.values()))[0]
+        logs = logsumexp([law + math.log(tally[c]) for c, (_, law) in laws.items()], axis=0)
+        supports = np.array([_support(problem, chosen) for chosen in sets])
+        return supports, np.asarray(logs - math.log(len(every)))
+
+    def _deals(self, problem: Problem) -> list[NDArray[np.int64]]:
+        if self._count(problem) == 1:
+            return [np.zeros(problem.n_rows, np.int64)]
+        return deals(problem.n_rows, self._count(problem), self.neighbours)
 
     def _count(self, problem: Problem) -> int:
         return self.blocks or max(1, math.isqrt(problem.n_rows))
@@ -125,7 +132,7 @@ class SampleAggregate(Mechanism):
         return draw
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
-        raise InputError(_NO_LAW)  # scores play no part
+        raise NotImplementedError  # scores play no part
 
 
 def _support(problem: Problem, chosen: NDArray[np.integer]) -> Support:

@@ -10,6 +10,7 @@ from dpsubset.errors import InputError, UnprovenError
 from dpsubset.limits import REFUSED, Limits
 from dpsubset.mechanisms.base import Mechanism
 from dpsubset.privacy import Guarantee
+from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 from dpsubset.search import Found, Solver, as_solver
 
@@ -39,8 +40,11 @@ class Searching(Mechanism):
         limits: Limits | None = None,
         solver: str | Solver = "branch-and-bound",
         accept_gap: bool = False,
+        ledger: LedgerLike = None,
     ) -> None:
-        super().__init__(epsilon, neighbours=neighbours, sensitivity=sensitivity, limits=limits)
+        super().__init__(
+            epsilon, neighbours=neighbours, sensitivity=sensitivity, limits=limits, ledger=ledger
+        )
         self.solver = as_solver(solver)
         self.accept_gap = yes_or_no(accept_gap, "accept_gap")
         if self.solver.tolerance and not self.accept_gap:

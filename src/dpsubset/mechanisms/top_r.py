@@ -18,6 +18,7 @@ from dpsubset.limits import Limits
 from dpsubset.mechanisms.base import Sampler
 from dpsubset.mechanisms.searching import Searching
 from dpsubset.privacy import Guarantee, Randomness
+from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support, Tail
 from dpsubset.sampling.race import draw_index
@@ -70,6 +71,7 @@ class TopR(Searching):
         limits: Limits | None = None,
         solver: str | Solver = "branch-and-bound",
         accept_gap: bool = False,
+        ledger: LedgerLike = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -78,6 +80,7 @@ class TopR(Searching):
             limits=limits,
             solver=solver,
             accept_gap=accept_gap,
+            ledger=ledger,
         )
         finite = isinstance(trials, numbers.Integral) and not isinstance(trials, bool)
         if trials != math.inf and not (finite and 1 <= trials <= 10**15):
@@ -112,7 +115,8 @@ class TopR(Searching):
         count = self._resolved_count(problem)
         promise = super().guarantee(problem)
         if self.trials == math.inf or count == problem.n_supports:
-            return promise
+            # the exponential mechanism of another score, so its range is bounded, too (T30)
+            return promise if self.solver.tolerance else replace(promise, rho=self.epsilon**2 / 8.0)
         log_q = _log_share(count, problem.n_supports)
         log_qt = self.trials * log_q
         log_rest = math.log(-math.expm1(log_qt))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from importlib import resources
+from numbers import Real
 from typing import Any
 
 from dpsubset.errors import InputError
-from dpsubset.privacy.neighbours import NEIGHBOURS
+from dpsubset.privacy.neighbours import NEIGHBOURS, check_neighbours
 
-__all__ = ["Guarantee", "compose", "rounded_up"]
+__all__ = ["Guarantee", "compose", "compose_disjoint", "rounded_up", "schema", "seeded_if"]
+
+SYSTEM = "operating system"
+SEEDED = "seeded"
 
 
 def rounded_up(value: float) -> str:
@@ -36,7 +42,20 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
     precision: float = 1e-12  # of a score, in units of n times the sensitivity; 0 if none is used
     delta: float = 0.0
     condition: str | None = None
-    randomness: str = "operating system"
+    randomness: str = SYSTEM
+    rho: float | None = None  # zero-concentrated privacy, where it is better than epsilon^2/2 (T30)
+    bounds: tuple[tuple[str, float], ...] = ()  # public: to what the table was clipped
+
+    def __post_init__(self) -> None:
+        check_neighbours(self.neighbours)
+        numbers = [self.epsilon, self.delta, self.precision, self.sensitivity, self.rho]
+        numbers += [value for _, value in self.bounds]
+        if not all(_is_size(value) for value in numbers if value is not None):
+            raise InputError("the numbers of a guarantee are zero or larger")
+        if not isinstance(self.mechanism, str) or not isinstance(self.condition, str | None):
+            raise InputError("the mechanism and the condition of a guarantee are texts")
+        if self.randomness not in (SYSTEM, SEEDED):
+            raise InputError(f"unknown randomness {self.randomness!r}; allowed: {SYSTEM}, {SEEDED}")
 
     def __str__(self) -> str:
         budget = rounded_up(self.epsilon)
@@ -45,10 +64,12 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         when = f", provided that {self.condition}" if self.condition else ""
         source = (
             "operating system's randomness"
-            if self.randomness == "operating system"
+            if self.randomness == SYSTEM
             else "SEEDED randomness, for experiments only: who knows the seed undoes the privacy"
         )
         basis = [source, "meant in exact arithmetic"]
+        if self.rho is not None:
+            basis.insert(0, f"also {rounded_up(self.rho)}-zCDP")
         if self.sensitivity is not None:
             basis.insert(0, f"sensitivity {self.sensitivity:.6g}")
         if self.precision:
@@ -62,8 +83,94 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {**asdict(self), "sentence": str(self)}
+        """Return plain values for JSON; `schema()` describes them."""
+        return {**asdict(self), "bounds": dict(self.bounds), "sentence": str(self)}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Guarantee:
+        """Return the guarantee that `to_dict` wrote, or raise an InputError.
+
+        >>> one = Guarantee("exponential mechanism", 1.0, "add-remove", sensitivity=4.0)
+        >>> Guarantee.from_dict(one.to_dict()) == one
+        True
+        """
+        try:
+            kept = {field.name: given[field.name] for field in fields(cls)}
+            return cls(**kept | {"bounds": tuple(given["bounds"].items())})
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise InputError(
+                "not a guarantee: parts are missing or wrong; give what Guarantee.to_dict returned"
+            ) from None
+
+    def zcdp(self) -> float | None:
+        """Return rho of zero-concentrated privacy: the own one, else epsilon^2/2; None with delta.
+
+        >>> Guarantee("permute-and-flip mechanism", 1.0, "replace-one", 4.0).zcdp()
+        0.5
+        """
+        if self.rho is not None or self.delta:
+            return self.rho
+        return self.epsilon**2 / 2.0
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return the least epsilon that is known to hold with a chance of failing of `delta`.
+
+        >>> many = compose([Guarantee("exponential mechanism", 0.1, "replace-one", 4.0)] * 50)
+        >>> round(many.epsilon, 6), round(many.epsilon_at(1e-6), 2)
+        (5.0, 3.97)
+        """
+        rho = self.zcdp()
+        known = self.epsilon if delta >= self.delta else math.inf
+        if rho is None or not 0.0 < delta < 1.0:
+            return known
+        return min(known, rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta)))
+
+    def for_replace_one(self) -> Guarantee:
+        """Return what holds for tables with one row replaced: a removal, then an addition (T30)."""
+        if self.neighbours == "replace-one":
+            return self
+        return replace(
+            self,
+            epsilon=2.0 * self.epsilon,
+            delta=min(1.0, (1.0 + math.exp(min(self.epsilon, 700.0))) * self.delta),
+            neighbours="replace-one",
+            rho=None if self.rho is None else 4.0 * self.rho,
+        )
+
+    def implies(self, other: Guarantee) -> bool:
+        """Say whether this promise, kept, keeps the other one too.
+
+        >>> strong = Guarantee("exponential mechanism", 0.5, "add-remove", 4.0)
+        >>> weak = Guarantee("exponential mechanism", 1.0, "replace-one", 4.0)
+        >>> strong.implies(weak), weak.implies(strong)
+        (True, False)
+        """
+        mine = self if self.neighbours == other.neighbours else self.for_replace_one()
+        return (
+            mine.neighbours == other.neighbours
+            and mine.epsilon <= other.epsilon
+            and mine.delta <= other.delta
+            and mine.precision <= other.precision
+            and mine.condition in (None, other.condition)
+            and (mine.randomness == SYSTEM or other.randomness == SEEDED)
+            and (other.rho is None or (mine.zcdp() or math.inf) <= other.rho)
+        )
+
+
+def seeded_if(seeded: bool, promise: Guarantee) -> Guarantee:
+    """Return the promise, marked as an experiment's if its randomness is seeded."""
+    return replace(promise, randomness=SEEDED) if seeded else promise
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of `Guarantee.to_dict`."""
+    text = resources.files("dpsubset.privacy").joinpath("guarantee.schema.json").read_text("utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and float(value) >= 0.0
 
 
 def compose(parts: Sequence[Guarantee]) -> Guarantee:
@@ -76,19 +183,56 @@ def compose(parts: Sequence[Guarantee]) -> Guarantee:
     >>> both.mechanism, both.epsilon
     ('exponential mechanism followed by objective perturbation', 1.5)
     """
+    together = _joined(parts, " followed by ")
+    rhos = [part.zcdp() for part in parts]
+    return replace(
+        together,
+        epsilon=math.fsum(part.epsilon for part in parts),
+        delta=math.fsum(part.delta for part in parts),
+        rho=None if None in rhos else math.fsum(rho for rho in rhos if rho is not None),
+    )
+
+
+def compose_disjoint(parts: Sequence[Guarantee]) -> Guarantee:
+    """Return what releases from disjoint rows of one table promise together: the worst (T30).
+
+    Which rows belong to which part may depend, under add-remove, on each row itself; under
+    replace-one only on something that replacing a row's values does not change, as its place.
+
+    >>> one = Guarantee("exponential mechanism", 1.0, "add-remove", 4.0)
+    >>> compose_disjoint([one, Guarantee("top-R mechanism", 0.5, "add-remove", 2.0)]).epsilon
+    1.0
+    """
+    together = _joined(parts, " beside ")
+    rhos = [part.zcdp() for part in parts]
+    return replace(
+        together,
+        epsilon=max(part.epsilon for part in parts),
+        delta=max(part.delta for part in parts),
+        rho=None if None in rhos else max(rho for rho in rhos if rho is not None),
+    )
+
+
+def _joined(parts: Sequence[Guarantee], word: str) -> Guarantee:
+    """Return what does not depend on how guarantees are put together."""
     if not parts:
-        raise InputError("there is no guarantee to add up; give at least one")
+        raise InputError("there is no guarantee to put together; give at least one")
+    if not all(isinstance(part, Guarantee) for part in parts):
+        raise InputError("only guarantees can be put together")
     if len({part.neighbours for part in parts}) != 1:
-        raise InputError("guarantees for different neighbour relations cannot be added up")
-    conditions = [part.condition for part in parts if part.condition]
-    seeded = any(part.randomness != "operating system" for part in parts)
+        raise InputError("guarantees for different neighbour relations cannot be put together")
+    names = dict.fromkeys(part.mechanism for part in parts)
+    conditions = dict.fromkeys(part.condition for part in parts if part.condition)
+    shared = set(parts[0].bounds).intersection(*(part.bounds for part in parts))
     return Guarantee(
-        " followed by ".join(part.mechanism for part in parts),
-        math.fsum(part.epsilon for part in parts),
+        f"{parts[0].mechanism}, {len(parts)} times"
+        if len(names) == 1 < len(parts)
+        else word.join(part.mechanism for part in parts),
+        0.0,
         parts[0].neighbours,
         None,
         max(part.precision for part in parts),
-        math.fsum(part.delta for part in parts),
-        "; and that ".join(conditions) if conditions else None,
-        "seeded" if seeded else "operating system",
+        condition="; and that ".join(conditions) or None,
+        randomness=SEEDED if any(part.randomness == SEEDED for part in parts) else SYSTEM,
+        bounds=tuple(pair for pair in parts[0].bounds if pair in shared),
     )

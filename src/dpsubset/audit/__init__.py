@@ -1,0 +1,31 @@
+"""Audits: is a mechanism as private as it says? Nothing here trusts the mechanism's own proof.
+
+`exact` compares enumerated laws, `worst` looks for the worst neighbour, `sampled` bounds epsilon
+from draws, `replay` looks at everything else that could tell two tables apart. Audits see tables,
+laws and truth: they are for made-up tables, and their reports are no private releases.
+"""
+
+from dpsubset.audit.campaign import Finding, campaign
+from dpsubset.audit.exact import ExactReport, Violation, exact, exact_pairs
+from dpsubset.audit.replay import Difference, ReplayReport, replay
+from dpsubset.audit.sampled import SampledReport, sampled
+from dpsubset.audit.tables import Family, families, neighbouring
+from dpsubset.audit.worst import worst
+
+__all__ = [
+    "Difference",
+    "ExactReport",
+    "Family",
+    "Finding",
+    "ReplayReport",
+    "SampledReport",
+    "Violation",
+    "campaign",
+    "exact",
+    "exact_pairs",
+    "families",
+    "neighbouring",
+    "replay",
+    "sampled",
+    "worst",
+]

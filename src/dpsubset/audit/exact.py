@@ -1,0 +1,171 @@
+"""The exact audit: enumerated laws of neighbouring tables, compared outcome by outcome."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpsubset.arrays import Floats
+from dpsubset.cuts import cut_maker
+from dpsubset.cuts.region import root
+from dpsubset.errors import InputError
+from dpsubset.mechanisms import Mechanism
+from dpsubset.privacy import Guarantee
+from dpsubset.problem import Problem
+from dpsubset.sampling.pieces import list_region
+
+__all__ = ["REFUSAL", "ExactReport", "Laws", "Violation", "exact", "exact_pairs", "excess", "ratio"]
+
+_NUMERICAL = 1e-9  # laws are computed to this, relative
+REFUSAL: tuple[int, ...] = ()  # the outcome that is no support
+
+Law = dict[tuple[int, ...], float]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A pair of tables that a mechanism tells apart better than it promises."""
+
+    pair: int
+    tables: tuple[int, int]
+    support: tuple[int, ...] | None  # None: a refusal
+    epsilon: float
+    delta: float
+
+    def __str__(self) -> str:
+        outcome = "a refusal" if self.support is None else f"support {self.support}"
+        return (
+            f"pair {self.pair} (tables {self.tables[0]} and {self.tables[1]}): {outcome} has a log "
+            f"ratio of {self.epsilon:.4g}, and beyond the promised epsilon there is a mass of "
+            f"{self.delta:.3g}"
+        )
+
+
+@dataclass(frozen=True)
+class ExactReport:
+    """What an exact audit found: the largest log ratio, and the largest mass beyond epsilon."""
+
+    claimed: Guarantee
+    pairs: int
+    epsilon: float
+    delta: float
+    violations: tuple[Violation, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no pair violates the promise."""
+        return not self.violations
+
+    def __str__(self) -> str:
+        said = "PASSED" if self.passed else f"VIOLATED by {len(self.violations)} pairs"
+        lines = [
+            f"Exact audit: {said}. {self.pairs} pairs; largest log ratio {self.epsilon:.6g} "
+            f"against epsilon {self.claimed.epsilon:.6g}; largest mass beyond it "
+            f"{self.delta:.3g} against delta {self.claimed.delta:.3g}.",
+            f"Claimed: {self.claimed}",
+        ]
+        return "\n".join([*lines, *map(str, self.violations[:5])])
+
+
+class Laws:
+    """Laws of mechanisms, the scores of a problem computed once for all of them."""
+
+    def __init__(self) -> None:
+        self._listed: dict[Problem, tuple[Any, Floats]] = {}
+
+    def of(self, mechanism: Mechanism, problem: Problem) -> Law:
+        """Return the log probability of every outcome; a refusal is the outcome ()."""
+        if type(mechanism).probabilities is Mechanism.probabilities and mechanism.ledger is None:
+            if problem not in self._listed:
+                self._listed[problem] = list_region(cut_maker(problem), root(problem))
+            supports, scores = self._listed[problem]
+            logs = mechanism._law(problem, supports, scores)
+        else:
+            supports, logs = mechanism.probabilities(problem)
+        law = {tuple(s): float(log) for s, log in zip(supports.tolist(), logs, strict=True)}
+        rest = 1.0 - math.fsum(math.exp(log) for log in law.values())
+        if rest > _NUMERICAL:
+            law[REFUSAL] = math.log(rest)
+        return law
+
+
+def exact(
+    mechanism: Mechanism, problem: Problem, neighbours: Iterable[Problem], laws: Laws | None = None
+) -> ExactReport:
+    """Compare the law of a mechanism on a table with its laws on neighbouring tables.
+
+    >>> import numpy as np
+    >>> from dpsubset import Exponential, Problem
+    >>> from dpsubset.audit import neighbouring
+    >>> X = np.eye(3); problem = Problem(X, X[:, 0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
+    >>> exact(Exponential(1.0), problem, neighbouring(problem, 20)).passed
+    True
+    """
+    problems = [problem, *neighbours]
+    return exact_pairs(mechanism, problems, [(0, i) for i in range(1, len(problems))], laws)
+
+
+def exact_pairs(
+    mechanism: Mechanism,
+    problems: Sequence[Problem],
+    pairs: Iterable[tuple[int, int]],
+    laws: Laws | None = None,
+) -> ExactReport:
+    """Compare the laws of pairs of problems, which must be neighbours of each other."""
+    laws = laws or Laws()
+    claimed = mechanism.guarantee(problems[0])
+    for problem in problems:
+        _check_alike(problems[0], problem)
+    known = [laws.of(mechanism, problem) for problem in problems]
+    epsilon = delta = 0.0
+    count, found = 0, []
+    for number, (i, j) in enumerate(pairs):
+        count += 1
+        support, largest = ratio(known[i], known[j])
+        slack = _NUMERICAL + 4 * claimed.precision * claimed.epsilon * problems[i].n_rows
+        mass = excess(known[i], known[j], claimed.epsilon + slack)
+        if mass > claimed.delta * (1.0 + _NUMERICAL):
+            named = None if support == REFUSAL else support
+            found.append(Violation(number, (i, j), named, largest, mass))
+        epsilon, delta = max(epsilon, largest), max(delta, mass)
+    return ExactReport(claimed, count, epsilon, delta, tuple(found))
+
+
+def ratio(first: Law, second: Law) -> tuple[tuple[int, ...], float]:
+    """Return the outcome with the largest log ratio, either way, and that ratio."""
+    outcomes = sorted(first.keys() | second.keys())
+    a, b = (np.array([law.get(o, -math.inf) for o in outcomes]) for law in (first, second))
+    with np.errstate(invalid="ignore"):
+        gaps = np.where(a == b, 0.0, np.abs(a - b))
+    worst = int(np.argmax(gaps))
+    return outcomes[worst], float(gaps[worst])
+
+
+def excess(first: Law, second: Law, epsilon: float) -> float:
+    """Return the largest mass by which one law exceeds e^epsilon times the other: its delta."""
+
+    def one_way(p: Law, q: Law) -> float:
+        over = (
+            math.exp(log) * -math.expm1(min(0.0, epsilon + q.get(outcome, -math.inf) - log))
+            for outcome, log in p.items()
+            if log > -math.inf
+        )
+        return math.fsum(over)
+
+    return max(one_way(first, second), one_way(second, first))
+
+
+def _check_alike(first: Problem, other: Problem) -> None:
+    def public(problem: Problem) -> tuple[Any, ...]:
+        shape = (problem.size, problem.n_columns, problem.include, problem.exclude)
+        return (*shape, problem.ridge, repr(problem.loss), problem.public_bounds)
+
+    if public(first) != public(other):
+        raise InputError(
+            "neighbouring problems differ in their rows only: size, columns, loss, bounds, radius "
+            "and ridge must be the same"
+        )

@@ -1,0 +1,127 @@
+"""The commands `ledger` and `audit`: what was spent, and whether mechanisms keep their word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpsubset.cli.ending import errors_as_text
+
+if TYPE_CHECKING:
+    from dpsubset.audit.campaign import Finding
+    from dpsubset.privacy import Ledger
+
+__all__ = ["audit", "show_ledger"]
+
+
+def show_ledger(
+    path: Annotated[Path, typer.Argument(help="The file of the ledger.")],
+    epsilon: Annotated[
+        float | None, typer.Option(help="Begin a ledger with this budget; it cannot be changed.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Its budget of deltas; 0 if not given.")
+    ] = None,
+    neighbours: Annotated[
+        str | None,
+        typer.Option(help="What it is meant for: replace-one if not given, or add-remove."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Begin a privacy budget in a file, or show what was spent of one, on what.
+
+    `select` and `fit` charge it with --ledger. Use one ledger for one table.
+    """
+    with errors_as_text():
+        from dpsubset.privacy import Ledger
+
+        ledger = Ledger(path, epsilon, delta, neighbours)
+        if as_json:
+            budget = {"epsilon": ledger.epsilon, "delta": ledger.delta}
+            content = {
+                "budget": budget | {"neighbours": ledger.neighbours},
+                "spent": dict(zip(("epsilon", "delta"), ledger.spent, strict=True)),
+                "history": [entry.to_dict() for entry in ledger.history()],
+            }
+            typer.echo(json.dumps(content, indent=2))
+        else:
+            _print_ledger(ledger)
+
+
+def _print_ledger(ledger: Ledger) -> None:
+    from dpsubset.cli.show import printable
+
+    typer.echo(str(ledger))
+    history = ledger.history()
+    for entry in history:
+        released = entry.released or {}
+        names = released.get("columns") or released.get("support") or ()
+        shown = ", ".join(printable(str(name)) for name in names)
+        typer.echo(
+            f"{entry.number:>4}  {entry.time}  epsilon {entry.guarantee.epsilon:<8.6g} delta "
+            f"{entry.guarantee.delta:<8.3g} {entry.outcome:<9} {entry.guarantee.mechanism}: {shown}"
+        )
+    conditions = dict.fromkeys(e.guarantee.condition for e in history if e.guarantee.condition)
+    for condition in conditions:
+        typer.echo(f"What was spent rests on the condition that {condition}.")
+    if any(entry.guarantee.randomness == "seeded" for entry in history):
+        typer.echo("Some releases were seeded: for experiments only, not private.")
+
+
+def audit(
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            help="permute-and-flip, exponential, top-r, 'top-r, 3 trials', 'mistakes, tested', "
+            "'mistakes, else exponential', sample-aggregate, lasso-stability, or all."
+        ),
+    ] = "all",
+    loss: Annotated[str, typer.Option(help="A loss by its name, or all.")] = "all",
+    neighbours: Annotated[str, typer.Option(help="replace-one, add-remove, or all.")] = "all",
+    epsilon: Annotated[float, typer.Option(help="The privacy budget that is claimed.")] = 1.0,
+    pairs: Annotated[
+        int, typer.Option(help="Pairs of neighbouring tables for each combination.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the made-up tables.")] = 0,
+) -> None:
+    """Audit mechanisms on made-up tables: exact laws, draws, and a replay with the same bits.
+
+    No table of yours is read. Exit code 1 if a promise is broken.
+    """
+    with errors_as_text():
+        from dpsubset.audit.campaign import AUDITED, LOSSES, campaign
+        from dpsubset.checks import positive, whole
+        from dpsubset.privacy import NEIGHBOURS, check_neighbours
+
+        found = campaign(
+            list(AUDITED) if mechanism == "all" else [mechanism],
+            LOSSES if loss == "all" else [loss],
+            list(NEIGHBOURS) if neighbours == "all" else [check_neighbours(neighbours)],
+            pairs=pairs,
+            epsilon=positive(epsilon, "epsilon"),
+            seed=whole(seed, "seed", 0),
+        )
+        passed = []
+        for finding in found:
+            _print_finding(finding)
+            passed.append(finding.passed)
+        typer.echo(f"{sum(passed)} of {len(passed)} combinations passed.")
+        if not all(passed):
+            raise typer.Exit(1)
+
+
+def _print_finding(finding: Finding) -> None:
+    said = "passed  " if finding.passed else "VIOLATED"
+    typer.echo(
+        f"{said}  {finding.mechanism:<26}  {finding.loss:<12}  {finding.neighbours:<11}  "
+        f"{finding.pairs:>6} pairs: log ratio {finding.largest:.4f} of {finding.epsilon:.4f}, "
+        f"mass beyond {finding.beyond:.2g} of {finding.delta:.2g}; "
+        f"draws: epsilon >= {finding.sampled.epsilon:.3f}"
+    )
+    for family, violation in finding.violations[:3]:
+        typer.echo(f"    family {family}, {violation}")
+    for difference in [d for d in finding.replayed.differences if not d.harmless][:3]:
+        typer.echo(f"    replay, {difference}")

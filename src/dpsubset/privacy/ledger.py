@@ -1,0 +1,355 @@
+"""A ledger: a privacy budget in a file, which processes share and none can overspend (T31).
+
+Every operation opens the file, works in one transaction and closes it: a ledger is its path, so it
+may be copied to other processes. A spend is on the disk before the release begins. Clocks are
+written down and never looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpsubset.checks import positive
+from dpsubset.errors import BudgetError, InputError, LedgerError, RefusedError, UnprovenError
+from dpsubset.privacy.guarantee import Guarantee
+from dpsubset.privacy.neighbours import check_neighbours
+
+__all__ = ["Entry", "Ledger", "LedgerLike", "as_ledger", "charged"]
+
+Record = Callable[[Mapping[str, Any]], None]
+
+_PATIENCE_SECONDS = 60.0  # for the lock; it is held for milliseconds
+_MARK = 0x64707375  # "dpsu": tells a ledger from other databases
+_VERSION = 1
+_TABLES = (
+    "CREATE TABLE budget (epsilon TEXT NOT NULL, delta TEXT NOT NULL, neighbours TEXT NOT NULL)",
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, time TEXT NOT NULL, epsilon TEXT NOT NULL, "
+    "delta TEXT NOT NULL, asked TEXT NOT NULL, guarantee TEXT NOT NULL, "
+    "outcome TEXT NOT NULL DEFAULT 'spent', released TEXT)",
+    # What is written stays: only the outcome of a spend is filled in, once.
+    "CREATE TRIGGER entries_stay BEFORE DELETE ON entries "
+    "BEGIN SELECT RAISE(ABORT, 'a spend cannot be taken back'); END",
+    "CREATE TRIGGER spends_stay BEFORE UPDATE ON entries WHEN OLD.outcome <> 'spent' "
+    "OR NEW.number <> OLD.number OR NEW.epsilon <> OLD.epsilon OR NEW.delta <> OLD.delta "
+    "OR NEW.asked <> OLD.asked OR NEW.guarantee <> OLD.guarantee "
+    "BEGIN SELECT RAISE(ABORT, 'a spend cannot be changed'); END",
+    "CREATE TRIGGER budget_stays BEFORE UPDATE ON budget "
+    "BEGIN SELECT RAISE(ABORT, 'a budget cannot be changed'); END",
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One spend: what was asked, what it promised, what came of it.
+
+    `outcome` is "released", "refused" (a limit, or a mechanism's own test), "failed", or "spent"
+    while the work goes on and for good if its process died.
+    """
+
+    number: int
+    time: str
+    asked: dict[str, Any]
+    guarantee: Guarantee
+    outcome: str
+    released: dict[str, Any] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return vars(self) | {"guarantee": self.guarantee.to_dict()}
+
+
+class Ledger:
+    """A privacy budget for one table, kept in a file.
+
+    Parameters
+    ----------
+    path : path
+        The file. It must lie on a local disk: over a network file locks may not hold.
+    epsilon : float, optional
+        The budget. If the file does not exist it is made; if it does, its budget must be this.
+        Without it the file must exist.
+    delta : float, optional
+        The budget of deltas, by default 0.
+    neighbours : str, optional
+        The relation that the budget is meant for, by default "replace-one".
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(f"{folder.name}/budget.db", epsilon=3.0)
+    >>> promise = Guarantee("exponential mechanism", 1.0, "replace-one", 4.0)
+    >>> with ledger.charge(promise, {"table": "patients"}) as record:
+    ...     record({"support": [1, 2]})
+    >>> ledger.remaining, ledger.history()[0].outcome
+    ((2.0, 0.0), 'released')
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighbours: str | None = None,
+    ) -> None:
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+            raise InputError(f"the path of a ledger must be the name of a file, not {path!r}")
+        self.path = Path(os.path.abspath(path))  # a process may change its folder
+        epsilon = None if epsilon is None else positive(epsilon, "epsilon")
+        delta = None if delta is None else positive(delta, "delta", zero=True)
+        neighbours = None if neighbours is None else check_neighbours(neighbours)
+        if epsilon is not None:
+            self._create(epsilon, delta or 0.0, neighbours or "replace-one")
+        elif not self.path.exists():
+            raise InputError(
+                f"{self.path}: there is no such ledger. Begin one with a budget: "
+                f"Ledger({self.path.name!r}, epsilon=3.0), or `dpsubset ledger {self.path.name} "
+                "--epsilon 3`"
+            )
+        given = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours}
+        for name, value in given.items():
+            if value is not None and value != getattr(self, name):
+                raise InputError(
+                    f"the ledger {self.path} has {name} {getattr(self, name)!r}, and cannot be "
+                    f"opened with {value!r}: leave it out, or begin another ledger"
+                )
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r})"
+
+    def __str__(self) -> str:
+        spent, left = self.spent, self.remaining
+        return (
+            f"{self.path}: epsilon {spent[0]:.6g} of {self.epsilon:.6g} spent, {left[0]:.6g} left; "
+            f"delta {spent[1]:.6g} of {self.delta:.6g}; for {self.neighbours}"
+        )
+
+    @property
+    def epsilon(self) -> float:
+        """The budget."""
+        return float(self._budget()[0])
+
+    @property
+    def delta(self) -> float:
+        """The budget of deltas."""
+        return float(self._budget()[1])
+
+    @property
+    def neighbours(self) -> str:
+        """The relation that the budget is meant for."""
+        return self._budget()[2]
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """Epsilon and delta that are spent."""
+        with self._open() as connection:
+            epsilon, delta = _spent(connection)
+        return float(epsilon), float(delta)
+
+    @property
+    def remaining(self) -> tuple[float, float]:
+        """Epsilon and delta that are left."""
+        with self._open() as connection:
+            epsilon, delta = _left(connection)
+        return float(epsilon), float(delta)
+
+    def history(self) -> list[Entry]:
+        """Return all spends, in their order."""
+        with self._open() as connection:
+            rows = connection.execute(
+                "SELECT number, time, asked, guarantee, outcome, released FROM entries "
+                "ORDER BY number"
+            ).fetchall()
+        return [
+            Entry(
+                number,
+                time,
+                json.loads(asked),
+                Guarantee.from_dict(json.loads(guarantee)),
+                outcome,
+                None if released is None else json.loads(released),
+            )
+            for number, time, asked, guarantee, outcome, released in rows
+        ]
+
+    @contextmanager
+    def charge(self, guarantee: Guarantee, asked: Mapping[str, Any]) -> Iterator[Record]:
+        """Spend what a guarantee costs, then run the block, then write down what came of it.
+
+        The block gets a function to give the release to, as plain values. If the block is left
+        by an exception the spend stays. Nothing of the release leaves before it is written.
+
+        Raises
+        ------
+        BudgetError
+            If too little is left; then nothing is spent.
+        LedgerError
+            If the file cannot be read or written.
+        """
+        number = self._spend(guarantee, asked)
+        released: list[Mapping[str, Any]] = []
+        try:
+            yield released.append
+        except BaseException as error:
+            outcome = "refused" if isinstance(error, RefusedError | UnprovenError) else "failed"
+            with suppress(LedgerError):  # the spend is there; the first error is what matters
+                self._close(number, outcome, None)
+            raise
+        self._close(number, "released" if released else "failed", released[0] if released else None)
+
+    def _create(self, epsilon: float, delta: float, neighbours: str) -> None:
+        """Make the ledger unless it is there; several processes may try at once."""
+        if not self.path.parent.is_dir():
+            raise InputError(f"{self.path.parent}: no such folder. Make it first")
+        with self._open(new=True) as connection:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                return  # there already, or something else: that shows when it is opened
+            for table in _TABLES:
+                connection.execute(table)
+            budget = (_decimal(epsilon), _decimal(delta), neighbours)
+            connection.execute("INSERT INTO budget VALUES (?, ?, ?)", budget)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+            connection.execute(f"PRAGMA application_id = {_MARK}")
+
+    def _budget(self) -> tuple[str, str, str]:
+        with self._open() as connection:
+            return _budget(connection)
+
+    def _spend(self, guarantee: Guarantee, asked: Mapping[str, Any]) -> int:
+        """Write the spend if the budget has room, and return its number once it is on the disk."""
+        promise = json.dumps(guarantee.to_dict())
+        question = json.dumps(dict(asked))
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        cost = _decimal(guarantee.epsilon), _decimal(guarantee.delta)
+        with self._open(writing=True) as connection:
+            relation = _budget(connection)[2]
+            if guarantee.neighbours != relation:
+                raise InputError(
+                    f"the ledger is for {relation}, and the release asked for is private for "
+                    f"{guarantee.neighbours}: the two cannot be added up. Use one relation"
+                )
+            left = _left(connection)
+            if any(Fraction(c) > free for c, free in zip(cost, left, strict=True)):
+                raise BudgetError(
+                    f"the release asked for costs epsilon {cost[0]} and delta {cost[1]}, and "
+                    f"{float(left[0]):.6g} and {float(left[1]):.6g} are left in {self.path}: "
+                    "nothing was run, nothing was spent"
+                )
+            added = connection.execute(
+                "INSERT INTO entries (time, epsilon, delta, asked, guarantee) "
+                "VALUES (?, ?, ?, ?, ?)",
+                (now, *cost, question, promise),
+            )
+            number = added.lastrowid
+        assert number is not None
+        return number
+
+    def _close(self, number: int, outcome: str, released: Mapping[str, Any] | None) -> None:
+        text = None if released is None else json.dumps(dict(released))
+        with self._open(writing=True) as connection:
+            connection.execute(
+                "UPDATE entries SET outcome = ?, released = ? WHERE number = ?",
+                (outcome, text, number),
+            )
+
+    @contextmanager
+    def _open(self, *, writing: bool = False, new: bool = False) -> Iterator[sqlite3.Connection]:
+        """Give a connection in one transaction, which is committed at the end or undone.
+
+        Writers take the lock before they read, so that no two see the same budget.
+        """
+        connection = None
+        try:
+            mode = "rwc" if new else "rw"
+            connection = sqlite3.connect(
+                f"{self.path.as_uri()}?mode={mode}",
+                timeout=_PATIENCE_SECONDS,
+                isolation_level=None,
+                uri=True,
+            )
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("BEGIN IMMEDIATE" if writing or new else "BEGIN")
+            if not new and (_mark(connection), _version(connection)) != (_MARK, _VERSION):
+                raise _wrong(self.path, "is not a ledger of this version of dpsubset")
+            yield connection
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise _wrong(self.path, f"cannot be used ({error})") from None
+        finally:
+            if connection is not None:
+                with suppress(sqlite3.Error):  # closing undoes what was not committed
+                    connection.close()
+
+
+LedgerLike = Ledger | str | os.PathLike[str] | None
+
+
+def as_ledger(given: LedgerLike) -> Ledger | None:
+    """Return a ledger for a ledger, for the path of one, or for None.
+
+    >>> as_ledger(None) is None
+    True
+    """
+    if given is None or isinstance(given, Ledger):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return Ledger(given)
+    raise InputError(f"ledger must be a Ledger or the path of one, not {given!r}")
+
+
+@contextmanager
+def charged(
+    ledger: Ledger | None, guarantee: Guarantee, asked: Mapping[str, Any]
+) -> Iterator[Record]:
+    """Charge a ledger if there is one."""
+    if ledger is None:
+        yield lambda released: None
+        return
+    with ledger.charge(guarantee, asked) as record:
+        yield record
+
+
+def _decimal(value: float) -> str:
+    """Return the shortest decimal of a float: thirty times 0.1 is 3, as the user means it."""
+    return repr(float(value))
+
+
+def _budget(connection: sqlite3.Connection) -> tuple[str, str, str]:
+    row: tuple[str, str, str] = connection.execute("SELECT * FROM budget").fetchone()
+    return row
+
+
+def _spent(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
+    """Return exact sums."""
+    rows = connection.execute("SELECT epsilon, delta FROM entries").fetchall()
+    return sum((Fraction(e) for e, _ in rows), Fraction()), sum(
+        (Fraction(d) for _, d in rows), Fraction()
+    )
+
+
+def _left(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
+    epsilon, delta, _ = _budget(connection)
+    spent = _spent(connection)
+    return Fraction(epsilon) - spent[0], Fraction(delta) - spent[1]
+
+
+def _mark(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA application_id").fetchone()[0])
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _wrong(path: Path, why: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger {path} {why}: nothing is released; a spend that was under way may count"
+    )
