@@ -146,6 +146,23 @@ class Problem:
         """Number of supports to choose from."""
         return math.comb(self.free.size, self.to_choose)
 
+    def with_rows(self, X: Any, y: ArrayLike) -> Problem:
+        """Return the same problem of other rows; labels are -1 and +1."""
+        labels = self.loss.classification
+        return Problem(
+            X,
+            y,
+            size=self.size,
+            loss=self.loss,
+            x_bound=self.x_bound,
+            y_bound=None if labels else self.y_bound,
+            radius=self.radius,
+            ridge=self.ridge,
+            include=self.include,
+            exclude=self.exclude,
+            classes=(-1.0, 1.0) if labels else None,
+        )
+
     @property
     def public_bounds(self) -> tuple[tuple[str, float], ...]:
         """Return by name what table and target are clipped to, and the radius."""

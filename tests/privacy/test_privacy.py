@@ -28,7 +28,27 @@ def test_uniforms_stay_inside_the_open_interval() -> None:
     ends = Randomness(FixedBits(0, 2**64 - 1), seeded=True).uniforms(2)
     assert 0.0 < ends[0] < 1e-15
     assert 1 - 1e-15 < ends[1] < 1.0
-    assert math.log(ends[0]) > -40
+    assert math.log(ends[0]) > -46
+
+
+@pytest.mark.parametrize("p", [2.0**-64, 3 * 2.0**-60, 2.0**-53, 0.1, 1 / 3, 0.5, 1 - 2.0**-53])
+def test_a_uniform_number_is_below_p_with_chance_p(p: float) -> None:
+    """Exactly p 2^64 of the 2^64 words give a number below p, for every p on the grid."""
+    p = p if p < 2.0**-11 else math.floor(p * 2.0**53) * 2.0**-53
+    edge = int(p * 2.0**64)
+    below, at = Randomness(FixedBits(edge - 1, edge), seeded=True).uniforms(2)
+    assert below < p <= at
+
+
+@pytest.mark.parametrize("x", [1e-19, 1e-16, 1e-9, 0.5, 10.0, 22.0])
+def test_small_and_large_exponential_numbers_have_their_chances(x: float) -> None:
+    """The chance of E <= x, by the word at which the numbers pass x, has 9 digits or the grid."""
+    low, high = 0, 2**64 - 1  # words, from the largest number to the smallest
+    while high - low > 1:
+        middle = (low + high) // 2
+        value = Randomness(FixedBits(middle, 2**63), seeded=True).exponential()
+        low, high = (middle, high) if value > x else (low, middle)
+    assert (2**64 - high) / 2**64 == pytest.approx(-math.expm1(-x), rel=1e-9, abs=2.0**-63)
 
 
 def test_exponential_goes_on_beyond_the_bits() -> None:

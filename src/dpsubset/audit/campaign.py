@@ -34,7 +34,6 @@ __all__ = ["AUDITED", "LOSSES", "Finding", "campaign"]
 LOSSES = ("squared", "absolute", "quantile:0.8", "huber", "hinge", "logistic", "huber_hinge")
 _DELTA = 0.01  # large, so that tests pass now and then on small tables
 _FEW_ROWS = 4  # for laws that average over all partitions of the rows
-_DRAWS = 6000
 _HARD_LOOKS = 3  # problems whose worst neighbour is looked for
 
 Make = Callable[[Problem, float, str], Mechanism]
@@ -96,6 +95,7 @@ def campaign(
     *,
     pairs: int = 1000,
     epsilon: float = 1.0,
+    draws: int = 6000,
     seed: int = 0,
     made: dict[str, Make] | None = None,
 ) -> Iterator[Finding]:
@@ -116,7 +116,10 @@ def campaign(
         listed = Laws()  # scores are computed once for all mechanisms
         tables = {kind: _tables(loss, relation, pairs, seed, kind) for kind in _kinds(mechanisms)}
         for name in mechanisms:
-            yield _audited(name, known[name], loss, relation, epsilon, tables[_kind(name)], listed)
+            chosen = tables[_kind(name)]
+            yield _audited(
+                name, known[name], loss, relation, epsilon, chosen, listed, whole(draws, "draws", 2)
+            )
 
 
 def _kind(name: str) -> str:
@@ -159,6 +162,7 @@ def _audited(
     epsilon: float,
     tables: list[Family],
     listed: Laws,
+    draws: int,
 ) -> Finding:
     violations: list[tuple[int, Violation]] = []
     count, largest, beyond = 0, 0.0, 0.0
@@ -188,7 +192,7 @@ def _audited(
         largest,
         beyond,
         tuple(violations),
-        sampled(mechanism, problem, hardest, draws=_DRAWS, confidence=0.999, random_state=0),
+        sampled(mechanism, problem, hardest, draws=draws, confidence=0.999, random_state=0),
         replay(mechanism, problem, [hardest, *neighbouring(problem, 10, relation)]),
     )
 

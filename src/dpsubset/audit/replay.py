@@ -107,6 +107,7 @@ def replay(
     True
     """
     run: Run = mechanism.experiment if isinstance(mechanism, Mechanism) else mechanism
+    _observe(run, problem, random_state)  # libraries that load now may use what they like
     first = _observe(run, problem, random_state)
     found, count = [], 0
     for count, neighbour in enumerate(neighbours, 1):

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import beta
 
 from dpsubset.checks import positive, whole
-from dpsubset.errors import InputError
+from dpsubset.errors import DpsubsetError, InputError
 from dpsubset.mechanisms import Mechanism
 from dpsubset.problem import Problem
 
@@ -96,9 +96,12 @@ def sampled(
 def _outcomes(
     mechanism: Mechanism | Draw, problem: Problem, count: int, rng: np.random.Generator | None
 ) -> Iterable[Hashable]:
-    if isinstance(mechanism, Mechanism):
-        return map(tuple, mechanism.draw(problem, count, rng).tolist())
-    return mechanism(problem, count, rng)
+    try:
+        if isinstance(mechanism, Mechanism):
+            return map(tuple, mechanism.draw(problem, count, rng).tolist())
+        return mechanism(problem, count, rng)
+    except DpsubsetError as error:  # an outcome, too
+        return [type(error).__name__] * count
 
 
 def _event(

@@ -34,19 +34,7 @@ def rows_of(problem: Problem) -> Floats:
 
 def with_rows(problem: Problem, rows: Floats) -> Problem:
     """Return the same problem of other rows."""
-    return Problem(
-        rows[:, :-1],
-        rows[:, -1],
-        size=problem.size,
-        loss=problem.loss,
-        x_bound=problem.x_bound,
-        y_bound=None if problem.loss.classification else problem.y_bound,
-        radius=problem.radius,
-        ridge=problem.ridge,
-        include=problem.include,
-        exclude=problem.exclude,
-        classes=(-1.0, 1.0) if problem.loss.classification else None,
-    )
+    return problem.with_rows(rows[:, :-1], rows[:, -1])
 
 
 def corner_rows(problem: Problem, count: int, rng: np.random.Generator) -> Floats:

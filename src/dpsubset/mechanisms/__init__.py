@@ -4,6 +4,7 @@ from dpsubset.mechanisms.base import Mechanism, Release
 from dpsubset.mechanisms.exponential import Exponential
 from dpsubset.mechanisms.lasso_stability import LassoStability
 from dpsubset.mechanisms.markov_chain import MarkovChain
+from dpsubset.mechanisms.measurement import as_measurement
 from dpsubset.mechanisms.mistakes import Mistakes
 from dpsubset.mechanisms.permute_and_flip import PermuteAndFlip
 from dpsubset.mechanisms.sample_aggregate import SampleAggregate
@@ -19,4 +20,5 @@ __all__ = [
     "Release",
     "SampleAggregate",
     "TopR",
+    "as_measurement",
 ]

@@ -150,8 +150,10 @@ class Mechanism(ABC):
         """
         count = whole(count, "count", 0)
         randomness = as_randomness(random_state)
-        if self.ledger is None or count == 0:
+        if self.ledger is None:
             return self._draws(problem, count, randomness)
+        if count == 0:  # nothing is paid, so nothing is run
+            return np.empty((0, problem.size), dtype=np.int64)
         promise = compose([self._promise(problem, randomness)] * count)
         with self.ledger.charge(promise, self.asked(problem) | {"draws": count}) as record:
             out = self._draws(problem, count, randomness)
@@ -209,5 +211,6 @@ def asked_of(mechanism: Any, problem: Problem) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    plain = isinstance(value, str | int | float | None) and value != math.inf
-    return value if plain else repr(value)
+    if isinstance(value, str | int | float | None) and value != math.inf:
+        return value
+    return getattr(value, "__qualname__", None) or repr(value)

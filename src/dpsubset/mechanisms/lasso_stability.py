@@ -121,6 +121,10 @@ class LassoStability(Mechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; its sensitivity is that of h."""
+        if self.method == "subsampling":
+            self._blocks()
+        else:
+            self.units(problem)
         return Guarantee(
             self.name, self.epsilon, self.neighbours, 1.0, precision=0.0, delta=self.delta
         )

@@ -67,6 +67,7 @@ class Searching(Mechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; a tolerance of the solver enlarges epsilon (T23)."""
+        self.solver.check(problem)
         promise = super().guarantee(problem)
         if not self.solver.tolerance:
             return promise
@@ -88,7 +89,6 @@ class Searching(Mechanism):
 
         How an outside solver fails may depend on the data: one text serves for all.
         """
-        self.solver.check(problem)
         try:
             found = ask(problem, *given, solver=self.solver, limits=self.limits)
         except Exception:

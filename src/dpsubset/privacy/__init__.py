@@ -1,5 +1,6 @@
 """Privacy: guarantees, neighbour relations, randomness. It knows no tables."""
 
+from dpsubset.privacy.exports import to_dp_event
 from dpsubset.privacy.guarantee import Guarantee, compose, compose_disjoint
 from dpsubset.privacy.ledger import Ledger
 from dpsubset.privacy.neighbours import NEIGHBOURS, check_neighbours, exponent
@@ -15,4 +16,5 @@ __all__ = [
     "compose",
     "compose_disjoint",
     "exponent",
+    "to_dp_event",
 ]

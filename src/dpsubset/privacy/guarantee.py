@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from fractions import Fraction
 from importlib import resources
-from numbers import Real
 from typing import Any
 
 from dpsubset.errors import InputError
@@ -51,7 +51,7 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         numbers = [self.epsilon, self.delta, self.precision, self.sensitivity, self.rho]
         numbers += [value for _, value in self.bounds]
         if not all(_is_size(value) for value in numbers if value is not None):
-            raise InputError("the numbers of a guarantee are zero or larger")
+            raise InputError("the numbers of a guarantee are zero or larger, and finite")
         if not isinstance(self.mechanism, str) or not isinstance(self.condition, str | None):
             raise InputError("the mechanism and the condition of a guarantee are texts")
         if self.randomness not in (SYSTEM, SEEDED):
@@ -169,8 +169,21 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
+def _sum(values: Iterable[float]) -> float:
+    """Add numbers as the decimals that people mean, and round up: thirty times 0.1 is 3.
+
+    >>> _sum([0.1, 0.2]), 0.1 + 0.2
+    (0.3, 0.30000000000000004)
+    """
+    exact = sum((Fraction(repr(float(value))) for value in values), Fraction())
+    near = float(exact)
+    return near if Fraction(repr(near)) >= exact else math.nextafter(near, math.inf)
+
+
 def _is_size(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and float(value) >= 0.0
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value < math.inf
+    )
 
 
 def compose(parts: Sequence[Guarantee]) -> Guarantee:
@@ -187,8 +200,8 @@ def compose(parts: Sequence[Guarantee]) -> Guarantee:
     rhos = [part.zcdp() for part in parts]
     return replace(
         together,
-        epsilon=math.fsum(part.epsilon for part in parts),
-        delta=math.fsum(part.delta for part in parts),
+        epsilon=_sum(part.epsilon for part in parts),
+        delta=_sum(part.delta for part in parts),
         rho=None if None in rhos else math.fsum(rho for rho in rhos if rho is not None),
     )
 

@@ -8,7 +8,9 @@ written down and never looked at.
 from __future__ import annotations
 
 import json
+import math
 import os
+import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,7 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from dpsubset.checks import positive
-from dpsubset.errors import BudgetError, InputError, LedgerError, RefusedError, UnprovenError
+from dpsubset.errors import (
+    BudgetError,
+    DpsubsetError,
+    InputError,
+    LedgerError,
+    RefusedError,
+    UnprovenError,
+)
 from dpsubset.privacy.guarantee import Guarantee
 from dpsubset.privacy.neighbours import check_neighbours
 
@@ -32,15 +41,15 @@ _MARK = 0x64707375  # "dpsu": tells a ledger from other databases
 _VERSION = 1
 _TABLES = (
     "CREATE TABLE budget (epsilon TEXT NOT NULL, delta TEXT NOT NULL, neighbours TEXT NOT NULL)",
-    "CREATE TABLE entries (number INTEGER PRIMARY KEY, time TEXT NOT NULL, epsilon TEXT NOT NULL, "
-    "delta TEXT NOT NULL, asked TEXT NOT NULL, guarantee TEXT NOT NULL, "
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, token TEXT NOT NULL, time TEXT NOT NULL, "
+    "epsilon TEXT NOT NULL, delta TEXT NOT NULL, asked TEXT NOT NULL, guarantee TEXT NOT NULL, "
     "outcome TEXT NOT NULL DEFAULT 'spent', released TEXT)",
     # What is written stays: only the outcome of a spend is filled in, once.
     "CREATE TRIGGER entries_stay BEFORE DELETE ON entries "
     "BEGIN SELECT RAISE(ABORT, 'a spend cannot be taken back'); END",
     "CREATE TRIGGER spends_stay BEFORE UPDATE ON entries WHEN OLD.outcome <> 'spent' "
-    "OR NEW.number <> OLD.number OR NEW.epsilon <> OLD.epsilon OR NEW.delta <> OLD.delta "
-    "OR NEW.asked <> OLD.asked OR NEW.guarantee <> OLD.guarantee "
+    "OR NEW.number <> OLD.number OR NEW.token <> OLD.token OR NEW.epsilon <> OLD.epsilon "
+    "OR NEW.delta <> OLD.delta OR NEW.asked <> OLD.asked OR NEW.guarantee <> OLD.guarantee "
     "BEGIN SELECT RAISE(ABORT, 'a spend cannot be changed'); END",
     "CREATE TRIGGER budget_stays BEFORE UPDATE ON budget "
     "BEGIN SELECT RAISE(ABORT, 'a budget cannot be changed'); END",
@@ -100,15 +109,18 @@ class Ledger:
         delta: float | None = None,
         neighbours: str | None = None,
     ) -> None:
-        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        named = isinstance(path, str | os.PathLike) and str(path) and "\0" not in str(path)
+        if not named:
             raise InputError(f"the path of a ledger must be the name of a file, not {path!r}")
         self.path = Path(os.path.abspath(path))  # a process may change its folder
         epsilon = None if epsilon is None else positive(epsilon, "epsilon")
         delta = None if delta is None else positive(delta, "delta", zero=True)
+        if delta is not None and delta >= 1:
+            raise InputError(f"a delta of {delta:g} is no privacy at all; give one below 1/n")
         neighbours = None if neighbours is None else check_neighbours(neighbours)
         if epsilon is not None:
             self._create(epsilon, delta or 0.0, neighbours or "replace-one")
-        elif not self.path.exists():
+        elif not _exists(self.path):
             raise InputError(
                 f"{self.path}: there is no such ledger. Begin one with a budget: "
                 f"Ledger({self.path.name!r}, epsilon=3.0), or `dpsubset ledger {self.path.name} "
@@ -156,10 +168,10 @@ class Ledger:
 
     @property
     def remaining(self) -> tuple[float, float]:
-        """Epsilon and delta that are left."""
+        """Epsilon and delta that are left and may be spent."""
         with self._open() as connection:
             epsilon, delta = _left(connection)
-        return float(epsilon), float(delta)
+        return _down(epsilon), _down(delta)
 
     def history(self) -> list[Entry]:
         """Return all spends, in their order."""
@@ -168,17 +180,17 @@ class Ledger:
                 "SELECT number, time, asked, guarantee, outcome, released FROM entries "
                 "ORDER BY number"
             ).fetchall()
-        return [
-            Entry(
-                number,
-                time,
-                json.loads(asked),
-                Guarantee.from_dict(json.loads(guarantee)),
-                outcome,
-                None if released is None else json.loads(released),
-            )
-            for number, time, asked, guarantee, outcome, released in rows
-        ]
+            return [
+                Entry(
+                    number,
+                    time,
+                    json.loads(asked),
+                    _promise(guarantee),
+                    outcome,
+                    None if released is None else json.loads(released),
+                )
+                for number, time, asked, guarantee, outcome, released in rows
+            ]
 
     @contextmanager
     def charge(self, guarantee: Guarantee, asked: Mapping[str, Any]) -> Iterator[Record]:
@@ -194,20 +206,22 @@ class Ledger:
         LedgerError
             If the file cannot be read or written.
         """
-        number = self._spend(guarantee, asked)
+        if not isinstance(guarantee, Guarantee):
+            raise InputError("a charge needs a Guarantee, which says what is spent")
+        entry = self._spend(guarantee, _as_text(asked, "what is asked"))
         released: list[Mapping[str, Any]] = []
         try:
             yield released.append
         except BaseException as error:
             outcome = "refused" if isinstance(error, RefusedError | UnprovenError) else "failed"
             with suppress(LedgerError):  # the spend is there; the first error is what matters
-                self._close(number, outcome, None)
+                self._close(entry, outcome, None)
             raise
-        self._close(number, "released" if released else "failed", released[0] if released else None)
+        self._close(entry, "released" if released else "failed", released[0] if released else None)
 
     def _create(self, epsilon: float, delta: float, neighbours: str) -> None:
         """Make the ledger unless it is there; several processes may try at once."""
-        if not self.path.parent.is_dir():
+        if not _exists(self.path.parent):
             raise InputError(f"{self.path.parent}: no such folder. Make it first")
         with self._open(new=True) as connection:
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -223,10 +237,9 @@ class Ledger:
         with self._open() as connection:
             return _budget(connection)
 
-    def _spend(self, guarantee: Guarantee, asked: Mapping[str, Any]) -> int:
-        """Write the spend if the budget has room, and return its number once it is on the disk."""
-        promise = json.dumps(guarantee.to_dict())
-        question = json.dumps(dict(asked))
+    def _spend(self, guarantee: Guarantee, asked: str) -> str:
+        """Write the spend if the budget has room, and return its token once it is on the disk."""
+        promise, token = json.dumps(guarantee.to_dict()), secrets.token_hex(16)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         cost = _decimal(guarantee.epsilon), _decimal(guarantee.delta)
         with self._open(writing=True) as connection:
@@ -240,25 +253,25 @@ class Ledger:
             if any(Fraction(c) > free for c, free in zip(cost, left, strict=True)):
                 raise BudgetError(
                     f"the release asked for costs epsilon {cost[0]} and delta {cost[1]}, and "
-                    f"{float(left[0]):.6g} and {float(left[1]):.6g} are left in {self.path}: "
+                    f"{_down(left[0])} and {_down(left[1])} are left in {self.path}: "
                     "nothing was run, nothing was spent"
                 )
-            added = connection.execute(
-                "INSERT INTO entries (time, epsilon, delta, asked, guarantee) "
-                "VALUES (?, ?, ?, ?, ?)",
-                (now, *cost, question, promise),
-            )
-            number = added.lastrowid
-        assert number is not None
-        return number
-
-    def _close(self, number: int, outcome: str, released: Mapping[str, Any] | None) -> None:
-        text = None if released is None else json.dumps(dict(released))
-        with self._open(writing=True) as connection:
             connection.execute(
-                "UPDATE entries SET outcome = ?, released = ? WHERE number = ?",
-                (outcome, text, number),
+                "INSERT INTO entries (token, time, epsilon, delta, asked, guarantee) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (token, now, *cost, asked, promise),
             )
+        return token
+
+    def _close(self, token: str, outcome: str, released: Mapping[str, Any] | None) -> None:
+        text = None if released is None else _as_text(released, "what is released")
+        with self._open(writing=True) as connection:
+            done = connection.execute(
+                "UPDATE entries SET outcome = ?, released = ? WHERE token = ?",
+                (outcome, text, token),
+            )
+            if done.rowcount != 1:
+                raise _wrong(self.path, "has lost the entry of this release: it was exchanged")
 
     @contextmanager
     def _open(self, *, writing: bool = False, new: bool = False) -> Iterator[sqlite3.Connection]:
@@ -283,6 +296,10 @@ class Ledger:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise _wrong(self.path, f"cannot be used ({error})") from None
+        except DpsubsetError:
+            raise
+        except (ValueError, TypeError, ArithmeticError, RecursionError):
+            raise _wrong(self.path, "is damaged") from None
         finally:
             if connection is not None:
                 with suppress(sqlite3.Error):  # closing undoes what was not committed
@@ -347,6 +364,35 @@ def _mark(connection: sqlite3.Connection) -> int:
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _promise(text: str) -> Guarantee:
+    try:
+        return Guarantee.from_dict(json.loads(text))
+    except InputError:
+        raise ValueError from None  # the file is damaged
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return bool(path.stat())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise _wrong(path, f"cannot be used ({error.strerror})") from None
+
+
+def _down(value: Fraction) -> float:
+    """Return a number that fits in what is left."""
+    near = float(value)
+    return near if Fraction(_decimal(near)) <= value else math.nextafter(near, -math.inf)
+
+
+def _as_text(given: Mapping[str, Any], what: str) -> str:
+    try:
+        return json.dumps(dict(given), allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise InputError(f"{what} must be a mapping of plain values, as JSON has them") from None
 
 
 def _wrong(path: Path, why: str) -> LedgerError:

@@ -16,6 +16,7 @@ from dpsubset.errors import InputError
 __all__ = ["Randomness", "as_randomness"]
 
 _DEEP = 32 * math.log(2.0)
+_LOW = np.uint64((1 << 11) - 1)
 
 
 class _Bits(Protocol):
@@ -66,9 +67,11 @@ class Randomness:
         self.seeded = seeded
 
     def uniforms(self, count: int) -> NDArray[np.float64]:
-        """Return independent uniform numbers: odd multiples of 2^-53, so never 0 or 1."""
-        words = self._bits.words(count) >> np.uint64(12)
-        return np.asarray((words + 0.5) * 2.0**-52)
+        """Return independent uniform numbers, never 0 or 1.
+
+        Multiples of 2^-53, and below 2^-11 of 2^-64: U < p has chance p for every such p.
+        """
+        return _as_uniform(self._bits.words(count))
 
     def exponential(self) -> float:
         """Return an exponential number of mean 1, its tail not cut off by 53 bits."""
@@ -77,9 +80,10 @@ class Randomness:
     def exponentials(self, count: int) -> NDArray[np.float64]:
         """Return independent exponential numbers of mean 1.
 
+        -log(1 - U) has the fine grid of U at 0, so that E > x has chance exp(-x) also for tiny x.
         Beyond 32 ln 2 the law starts afresh (it has no memory), so that 53 bits do not end it.
         """
-        values = -np.log(self.uniforms(count))
+        values = -np.log1p(-_as_uniform(~self._bits.words(count)))
         deep = np.flatnonzero(values >= _DEEP)
         if deep.size:
             values[deep] = _DEEP + self.exponentials(deep.size)
@@ -119,6 +123,16 @@ class Randomness:
             order = np.argsort(keys)
             if (np.diff(keys[order]) > 0).all():  # equal keys would favour their first order
                 return order
+
+
+def _as_uniform(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Return words as numbers in (0, 1), rounded down to 53 bits: none becomes 1.
+
+    >>> _as_uniform(np.array([0, 1, 2**63, 2**64 - 1], dtype=np.uint64)).tolist()
+    [2.710505431213761e-20, 5.421010862427522e-20, 0.5, 0.9999999999999999]
+    """
+    kept = np.where(words >> np.uint64(53), words & ~_LOW, words)  # all are exact in float64
+    return np.asarray(np.maximum(kept.astype(np.float64), 0.5) * 2.0**-64)
 
 
 def as_randomness(random_state: int | np.random.Generator | None) -> Randomness:

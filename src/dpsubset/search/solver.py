@@ -18,6 +18,9 @@ class Solver(ABC):
     name: ClassVar[str]
     tolerance: float = 0.0  # relative gap at which answers count as proven; 0 is exact
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     def check(self, problem: Problem) -> None:  # noqa: B027
         """Refuse a problem that the solver is not made for, by what is public of it."""
 
