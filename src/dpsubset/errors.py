@@ -8,6 +8,7 @@ __all__ = [
     "InputError",
     "LedgerError",
     "MissingExtraError",
+    "OutOfMemoryError",
     "RefusedError",
     "UnprovenError",
 ]
@@ -42,6 +43,10 @@ class BudgetError(DpsubsetError, RuntimeError):
 
 class LedgerError(DpsubsetError, OSError):
     """A ledger could not be read or written, so nothing may be released."""
+
+
+class OutOfMemoryError(DpsubsetError, MemoryError):
+    """Memory ran out during a release, so nothing is released; the budget counts as spent."""
 
 
 class MissingExtraError(DpsubsetError, ImportError):

@@ -28,8 +28,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Private variable selection: the columns that best explain a target, under "
-    "differential privacy. Exit codes: 0 done, 1 refused (a limit was reached), 2 a mistake in "
-    "what was given.",
+    "differential privacy. Exit codes: 0 done; 1 refused (a limit, a test of the mechanism, or the "
+    "budget); 2 a mistake in what was given, or the machine's memory or disk is not enough; 130, "
+    "141, 143 interrupted, pipe closed, terminated.",
 )
 
 
@@ -38,7 +39,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without a letter shows its number
             stream.reconfigure(errors="backslashreplace")
-    signal.signal(signal.SIGTERM, _stop)
+    for name in ("SIGTERM", "SIGHUP"):  # the second is unknown on some systems
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _stop)
     app()
 
 

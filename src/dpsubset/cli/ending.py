@@ -21,7 +21,8 @@ def errors_as_text() -> Iterator[None]:
     """Print an error of ours as one line; only a fault of the program shows a traceback."""
     try:
         yield
-        sys.stdout.flush()  # what cannot be printed must show here, not when Python ends
+        if sys.stdout is not None:  # as with `>&-`
+            sys.stdout.flush()  # what cannot be printed must show here, not when Python ends
     except (UnprovenError, RefusedError, BudgetError) as error:
         raise _ending(f"refused: {error}", 1) from None
     except DpsubsetError as error:
@@ -42,14 +43,15 @@ def errors_as_text() -> Iterator[None]:
 
 def _drop_the_rest() -> None:
     """Let what is still to be printed vanish: Python would try again at its end, and complain."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
-    with suppress(OSError, ValueError):  # not a file of the system's: nothing to do
+    with suppress(OSError, ValueError, AttributeError):  # not a file of the system's: nothing to do
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
 
 
 def _ending(text: str, code: int) -> typer.Exit:
-    typer.echo(text, err=True)
+    with suppress(OSError):  # the code tells, if nobody can be told
+        typer.echo(text, err=True)
     return typer.Exit(code)

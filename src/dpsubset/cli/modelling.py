@@ -10,6 +10,7 @@ import typer
 
 from dpsubset.cli import options
 from dpsubset.cli.ending import errors_as_text
+from dpsubset.errors import InputError
 
 __all__ = ["fit", "predict"]
 
@@ -117,8 +118,13 @@ def fit(
                     print_model(model)
                 for warning in warnings:
                     typer.echo(f"warning: {warning}", err=True)
-            finally:  # a closed terminal may not lose a release that was paid for
-                write(write_model(model))
+            finally:  # neither a closed terminal nor a full disk may lose what was paid for
+                try:
+                    write(write_model(model))
+                except InputError:
+                    if quiet:
+                        typer.echo(write_model(model))
+                    raise
         if not quiet:
             typer.echo(f"Written to {output}")
 

@@ -40,7 +40,7 @@ def writing(
         yield lambda text: None
         return
     check_destination(path, keep)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.{os.urandom(6).hex()}.partial")
     try:
         file = partial.open("x", encoding="utf-8", errors="backslashreplace")
     except OSError as error:

@@ -200,6 +200,8 @@ class Voters:
         try:
             with silence():
                 return self._valid(self._select(rows))
+        except MemoryError:  # no vote for lack of memory: the whole release fails
+            raise
         except Exception:  # what went wrong depends on the data: it stays here
             return np.empty(0, dtype=np.intp)
 

@@ -57,6 +57,7 @@ def lasso_point(X: Floats, y: Floats, penalty: float, least: float, gap: float) 
     solver = Lasso(
         alpha=penalty / n,
         fit_intercept=False,
+        random_state=0,  # unused, but without it the global generator is touched
         precompute=n > p and p <= 2048,
         tol=max(gap / energy, 1e-14),
         max_iter=_SWEEPS,

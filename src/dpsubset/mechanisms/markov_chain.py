@@ -221,6 +221,8 @@ def _lasso(problem: Problem) -> Support:
     try:
         projected = np.linalg.pinv(G[:k, :k], hermitian=True) @ G[:k, k:]
         entered = _entered(G[k:, k:] - G[k:, :k] @ projected, b[k:] - projected.T @ b[:k], t)
+    except MemoryError:
+        raise
     except Exception:
         entered = np.empty(0, dtype=np.intp)
     rest = np.setdiff1d(np.arange(likely.size), entered)

@@ -26,6 +26,7 @@ from dpsubset.errors import (
     DpsubsetError,
     InputError,
     LedgerError,
+    OutOfMemoryError,
     RefusedError,
     UnprovenError,
 )
@@ -326,12 +327,18 @@ def as_ledger(given: LedgerLike) -> Ledger | None:
 def charged(
     ledger: Ledger | None, guarantee: Guarantee, asked: Mapping[str, Any]
 ) -> Iterator[Record]:
-    """Charge a ledger if there is one."""
-    if ledger is None:
-        yield lambda released: None
-        return
-    with ledger.charge(guarantee, asked) as record:
-        yield record
+    """Charge a ledger if there is one; lack of memory is told in words that hold for all tables."""
+    try:
+        if ledger is None:
+            yield lambda released: None
+            return
+        with ledger.charge(guarantee, asked) as record:
+            yield record
+    except MemoryError:
+        raise OutOfMemoryError(
+            "the memory of this machine is not enough, so nothing is released; count the budget "
+            "as spent"
+        ) from None
 
 
 def _decimal(value: float) -> str:
