@@ -146,6 +146,7 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         (True, False)
         """
         mine = self if self.neighbours == other.neighbours else self.for_replace_one()
+        rho = mine.zcdp()
         return (
             mine.neighbours == other.neighbours
             and mine.epsilon <= other.epsilon
@@ -153,7 +154,7 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
             and mine.precision <= other.precision
             and mine.condition in (None, other.condition)
             and (mine.randomness == SYSTEM or other.randomness == SEEDED)
-            and (other.rho is None or (mine.zcdp() or math.inf) <= other.rho)
+            and (other.rho is None or (rho is not None and rho <= other.rho))
         )
 
 

@@ -39,6 +39,21 @@ def claims(rows: list[Row]) -> Iterator[str]:
     for name in ("ablation-ridge", "ablation-bound"):
         yield from _optimum(settings().panels[name], found[name])
     yield from _harder(recovery)
+    for name in ("p10000", "p10000-hinge"):
+        yield from _values(name, "fraction", recovery.get(name, {}))
+    for name in ("p100-prediction", "p1000-prediction"):
+        for metric in ("error", "utility"):
+            yield from _values(name, metric, curves(rows, name, metric))
+
+
+def _values(panel: str, metric: str, drawn: Curves) -> Iterator[str]:
+    """Return all means at the smallest and the largest value, and of how many trials."""
+    ends = dict.fromkeys(p.value for points in drawn.values() for p in (points[0], points[-1]))
+    for value in sorted(ends):
+        here = {m: p for m, points in drawn.items() for p in points if p.value == value}
+        text = ", ".join(f"{method} {point.mean:.4g}" for method, point in here.items())
+        trials = min(point.trials for point in here.values())
+        yield f"{panel}, {metric} at n = {value:g} ({trials} tables): {text}"
 
 
 def _mistakes_above_top(panel: Panel, drawn: Curves) -> Iterator[str]:
