@@ -68,7 +68,10 @@ def named_classes(classes: Any) -> tuple[Any, Any]:
     >>> named_classes(["no", "yes"])
     ('no', 'yes')
     """
-    pair = list(classes) if isinstance(classes, (tuple, list, np.ndarray)) else []
+    listed = isinstance(classes, (tuple, list)) or (
+        isinstance(classes, np.ndarray) and classes.ndim == 1
+    )
+    pair = list(classes) if listed else []
     keys = [_key(entry) for entry in pair]
     one_kind = {type(key) for key in keys} in ({str}, {float})
     if len(keys) != 2 or not one_kind or keys[0] == keys[1]:
@@ -119,7 +122,8 @@ def _plain(y: Any) -> NDArray[Any]:
         raise InputError("Complex data not supported: labels are numbers, truth values or strings")
     if array.dtype.kind not in "fiubU":
         raise InputError(
-            f"the target has type {array.dtype}; labels are numbers, truth values or strings"
+            f"the target has type {array.dtype.type.__name__}; labels are numbers, truth values or "
+            "strings"
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InputError(MISSING_LABELS)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import numbers
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from dpsubset.errors import InputError
 
-__all__ = ["REFUSED", "Budget", "Limits", "Progress", "ProgressCallback"]
+__all__ = ["REFUSED", "Budget", "Limits", "Progress", "ProgressCallback", "check_limits"]
 
 REFUSED = (
     "the work ended at a limit before its answer was certain, so nothing is released; whether a "
@@ -33,7 +35,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in (("nodes", self.nodes), ("seconds", self.seconds)):
-            if value is not None and not value > 0:
+            number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            if value is not None and not (number and value > 0):
                 raise InputError(f"the limit on {name} must be larger than zero, not {value!r}")
 
 
@@ -50,6 +53,13 @@ class Progress:
     bound: float
 
 
+def check_limits(limits: Any) -> Limits | None:
+    """Return limits, or say what they must be."""
+    if limits is not None and not isinstance(limits, Limits):
+        raise InputError(f"limits must be Limits(nodes=..., seconds=...) or None, not {limits!r}")
+    return limits
+
+
 ProgressCallback = Callable[[Progress], None]
 
 
@@ -57,7 +67,9 @@ class Budget:
     """What is left of the limits, shared by all parts of a job; also where progress goes."""
 
     def __init__(self, limits: Limits | None, progress: ProgressCallback | None = None) -> None:
-        limits = limits or Limits()
+        limits = check_limits(limits) or Limits()
+        if progress is not None and not callable(progress):
+            raise InputError("progress must be a function of one argument, or None")
         self._left = math.inf if limits.nodes is None else limits.nodes
         self._timed = limits.seconds is not None
         self._deadline = time.monotonic() + (limits.seconds or 0.0)

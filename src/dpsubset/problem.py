@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.checks import positive
+from dpsubset.checks import one_of, positive
 from dpsubset.designs import ColumnCache, Design, Features, Gram, as_design, unmasked
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError, UnprovenError
@@ -174,11 +174,8 @@ class Problem:
         rule="tight" is the largest value of the loss; rule="paper" the paper's looser Lemma.
         """
         t_bound = self.radius * self.x_bound * math.sqrt(self.size)
-        if rule == "tight":
-            return self.loss.largest(self.y_bound, t_bound)
-        if rule == "paper":
-            return self.loss.published(self.y_bound, t_bound)
-        raise InputError(f"unknown sensitivity rule {rule!r}; allowed: tight, paper")
+        rules = {"tight": self.loss.largest, "paper": self.loss.published}
+        return rules[one_of(rule, "sensitivity rule", rules)](self.y_bound, t_bound)
 
     @property
     def slack(self) -> float:
@@ -267,6 +264,15 @@ class Problem:
         )
 
 
+def check_problem(problem: Any) -> None:
+    """Refuse what is no problem."""
+    if not isinstance(problem, Problem):
+        raise InputError(
+            f"a Problem is needed, not {type(problem).__name__}: Problem(X, y, size=..., "
+            "x_bound=..., y_bound=..., radius=...)"
+        )
+
+
 def _target(y: ArrayLike, bound: float) -> Floats:
     plain = unmasked(y)
     try:
@@ -278,8 +284,9 @@ def _target(y: ArrayLike, bound: float) -> Floats:
     if array.ndim != 1:
         raise InputError(f"the target must have one dimension, not {array.ndim}")
     if array.dtype.kind not in "fiub":
-        raise InputError(f"the target has type {array.dtype}; it must hold numbers")
-    values = array.astype(np.float64)
+        raise InputError(f"the target has type {array.dtype.type.__name__}; it must hold numbers")
+    with np.errstate(over="ignore"):  # extended precision may become infinite
+        values = array.astype(np.float64)
     if not np.isfinite(values).all():
         raise InputError(NOT_FINITE)
     return np.clip(values, -bound, bound, out=values)

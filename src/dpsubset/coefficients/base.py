@@ -17,7 +17,7 @@ from dpsubset.mechanisms.base import asked_of
 from dpsubset.privacy import Guarantee, Randomness, as_randomness, check_neighbours
 from dpsubset.privacy.guarantee import seeded_if
 from dpsubset.privacy.ledger import LedgerLike, as_ledger, charged
-from dpsubset.problem import Problem
+from dpsubset.problem import Problem, check_problem
 
 __all__ = ["CoefficientMechanism", "Coefficients"]
 
@@ -77,6 +77,7 @@ class CoefficientMechanism(ABC):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; it depends on public parameters only."""
+        check_problem(problem)
         return Guarantee(
             self.name,
             self.epsilon,
@@ -102,6 +103,7 @@ class CoefficientMechanism(ABC):
         The support must be public: released before, or fixed without the table. A random state is
         for experiments only, and the guarantee then says so.
         """
+        check_problem(problem)
         self.prepare(problem, seeded=random_state is not None)
         columns = problem.as_support(support)
         randomness = as_randomness(random_state)

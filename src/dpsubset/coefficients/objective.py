@@ -18,7 +18,7 @@ from dpsubset.coefficients.minimum import minimise
 from dpsubset.errors import InputError
 from dpsubset.privacy import Randomness
 from dpsubset.privacy.ledger import LedgerLike
-from dpsubset.problem import Problem
+from dpsubset.problem import Problem, check_problem
 
 __all__ = ["Constants", "ObjectivePerturbation", "objective_perturbation"]
 
@@ -102,6 +102,7 @@ class ObjectivePerturbation(CoefficientMechanism):
 
     def constants(self, problem: Problem) -> Constants:
         """Return the public numbers: bounds on a row's part, the budget's split, the noise."""
+        check_problem(problem)
         row = problem.x_bound * math.sqrt(problem.size)
         if self.row_bound is not None:
             row = min(row, self.row_bound)

@@ -16,7 +16,7 @@ from dpsubset.losses.squared import fit_moments
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.privacy.noise import add_laplace, opendp
-from dpsubset.problem import Problem
+from dpsubset.problem import Problem, check_problem
 
 __all__ = ["NoisyStatistics", "noisy_statistics", "statistics_sensitivity"]
 
@@ -61,6 +61,7 @@ class NoisyStatistics(CoefficientMechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; a loss other than squared has other statistics."""
+        check_problem(problem)
         if not problem.quadratic:
             raise InputError(
                 "X'X and X'y are the statistics of squared loss; for the "
@@ -76,6 +77,7 @@ class NoisyStatistics(CoefficientMechanism):
 
     def sensitivity(self, problem: Problem) -> float:
         """Return how far one row moves the statistics in the l1 norm, on the scale [-1, 1]."""
+        check_problem(problem)
         return statistics_sensitivity(problem.size, self.neighbours)
 
     def _fit(self, problem: Problem, columns: NDArray[np.intp], randomness: Randomness) -> Floats:

@@ -81,8 +81,8 @@ def unmasked(X: Any) -> Any:
 def _check_kind(dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "fiub":
         raise InputError(
-            f"the table has entries of type {dtype}; it must hold numbers. Encode text and "
-            "categories as numbers first, and give integers within 64 bits"
+            f"the table has entries of type {dtype.type.__name__}; it must hold numbers. Encode "
+            "text and categories as numbers first, and give integers within 64 bits"
         )
 
 
@@ -106,7 +106,8 @@ def _as_floats(X: Any) -> NDArray[np.floating]:
         return array
     # Small integers are exact in float32; anything wider becomes float64.
     small = array.dtype.kind in "fiub" and array.dtype.itemsize <= 2
-    return array.astype(np.float32 if small else np.float64)
+    with np.errstate(over="ignore"):  # extended precision may become infinite
+        return array.astype(np.float32 if small else np.float64)
 
 
 def _affine(

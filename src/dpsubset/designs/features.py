@@ -26,9 +26,11 @@ class Features:
     @classmethod
     def of(cls, groups: Sequence[Sequence[int]] | None, n_columns: int) -> Features:
         """Check the groups a user gave; None means one feature a column."""
-        if groups is not None and [list(group) for group in groups] != [
-            [j] for j in range(n_columns)
-        ]:
+        try:
+            given = None if groups is None else [list(group) for group in groups]
+        except TypeError:
+            given = []
+        if given is not None and given != [[j] for j in range(n_columns)]:
             raise InputError(
                 "groups must be [[0], [1], ...]: in this version every feature is one column, in "
                 "the order of the columns"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ def column_limits(
         raise InputError(f"the bounds of the columns are missing: {_HOW_X}. {_PUBLIC}")
     if isinstance(bounds, Mapping):
         return _limits_by_name(bounds, names)
-    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+    if not _is_pair(bounds):
         raise InputError(f"the bounds of the columns are not a pair: {_HOW_X}")
     lower = _one_per_column(bounds[0], n_columns, "lower")
     upper = _one_per_column(bounds[1], n_columns, "upper")
@@ -54,6 +54,14 @@ def column_limits(
         label = f"column {j}" if names is None else f"column {names[j]!r}"
         raise _unusable(f"the bounds of {label}", lower[j], upper[j])
     return lower, upper
+
+
+def _is_pair(given: Any) -> bool:
+    """Say whether something has a first and a second entry, and no more."""
+    try:
+        return not isinstance(given, (str, Mapping, Set)) and len(given) == 2
+    except TypeError:  # an array without dimensions has no length
+        return False
 
 
 def target_limits(bounds: Any) -> tuple[float, float]:
@@ -72,7 +80,7 @@ def target_limits(bounds: Any) -> tuple[float, float]:
 
 def as_pair(given: Any, what: str) -> tuple[float, float]:
     """Check a pair of limits; `what` names it in an error."""
-    if isinstance(given, (str, Mapping)) or not hasattr(given, "__len__") or len(given) != 2:
+    if not _is_pair(given):
         raise InputError(f"{what} must be a pair of numbers: a lower and an upper limit")
     pair = _as_floats(list(given), what)
     if pair.shape != (2,):

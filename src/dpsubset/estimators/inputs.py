@@ -77,10 +77,14 @@ def column_positions(
     >>> column_positions(["b", 0], ["a", "b", "c"], 3, "always_include")
     (0, 1)
     """
-    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+    try:
+        listed = [] if isinstance(given, (str, bytes)) else list(given)
+    except TypeError:
+        listed = None
+    if listed is None or isinstance(given, (str, bytes)):
         raise InputError(f"{what} must be a list of column names or indices")
     places = None if names is None else {name: j for j, name in enumerate(names)}
-    positions = [_position(entry, places, n_columns, what) for entry in given]
+    positions = [_position(entry, places, n_columns, what) for entry in listed]
     if len(set(positions)) < len(positions):
         raise InputError(f"{what} names a column twice: name each column once")
     return tuple(sorted(positions))

@@ -55,7 +55,7 @@ class Coefficient:
         """Make the method of that name."""
         if _known(self.method) == "objective-perturbation":
             return ObjectivePerturbation(epsilon, delta=self.delta, neighbours=neighbours)
-        if self.delta:
+        if positive(self.delta, "delta", zero=True):
             raise InputError("noisy-statistics has no delta: leave it out, or at 0")
         return NoisyStatistics(epsilon, neighbours=neighbours)
 

@@ -46,7 +46,7 @@ def rows_for(
     >>> answer.tried[answer.rows] >= 0.9
     True
     """
-    tables, draws = whole(tables, "tables", 1), whole(draws, "draws", 1)
+    tables, draws = whole(tables, "tables", 1), whole(draws, "draws", 1, most=10**6)
     most = whole(most, "most", _FEWEST)
     _check(setting, share)
     if 2 * setting.size - 1 > setting.columns:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.checks import positive, whole
+from dpsubset.checks import one_of, positive, whole
 from dpsubset.cuts import cut_maker
 from dpsubset.cuts.region import root
 from dpsubset.errors import InputError, RefusedError
-from dpsubset.limits import Limits
+from dpsubset.limits import Limits, check_limits
 from dpsubset.privacy import (
     Guarantee,
     Randomness,
@@ -27,7 +27,7 @@ from dpsubset.privacy import (
 )
 from dpsubset.privacy.guarantee import seeded_if
 from dpsubset.privacy.ledger import LedgerLike, as_ledger, charged
-from dpsubset.problem import Problem
+from dpsubset.problem import Problem, check_problem
 from dpsubset.sampling.pieces import Support, list_region
 
 __all__ = ["Mechanism", "Release", "Sampler", "asked_of"]
@@ -89,10 +89,8 @@ class Mechanism(ABC):
     ) -> None:
         self.epsilon = positive(epsilon, "epsilon")
         self.neighbours = check_neighbours(neighbours)
-        if sensitivity not in ("tight", "paper"):
-            raise InputError(f"unknown sensitivity rule {sensitivity!r}; allowed: tight, paper")
-        self.sensitivity = sensitivity
-        self.limits = limits
+        self.sensitivity = one_of(sensitivity, "sensitivity rule", ("tight", "paper"))
+        self.limits = check_limits(limits)
         self.ledger = as_ledger(ledger)
 
     def __repr__(self) -> str:
@@ -101,10 +99,12 @@ class Mechanism(ABC):
 
     def kappa(self, problem: Problem) -> float:
         """Return the exponent of the scores: eps/(2 Delta) or eps/Delta (T3)."""
+        check_problem(problem)
         return exponent(self.epsilon, problem.sensitivity(self.sensitivity), self.neighbours)
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; it depends on public parameters only."""
+        check_problem(problem)
         return Guarantee(
             self.name,
             self.epsilon,
@@ -123,6 +123,7 @@ class Mechanism(ABC):
         return self._release(problem, as_randomness(random_state))
 
     def _release(self, problem: Problem, randomness: Randomness) -> Release:
+        check_problem(problem)
         promise = self._promise(problem, randomness)
         with charged(self.ledger, promise, self.asked(problem)) as record:
             support = tuple(int(j) for j in self._sampler(problem)(randomness))
@@ -148,7 +149,8 @@ class Mechanism(ABC):
 
         A refusal is a row of -1.
         """
-        count = whole(count, "count", 0)
+        check_problem(problem)
+        count = whole(count, "count", 0, most=10**8)
         randomness = as_randomness(random_state)
         if self.ledger is None:
             return self._draws(problem, count, randomness)
@@ -173,6 +175,7 @@ class Mechanism(ABC):
         Where they add up to less than 1, the rest is the chance of a refusal.
         """
         self._check_law_may_be_seen()
+        check_problem(problem)
         if problem.n_supports > _LARGEST_LAW:
             raise InputError(
                 f"the law is listed for up to {_LARGEST_LAW} supports; this problem has "

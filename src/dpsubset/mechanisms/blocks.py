@@ -104,7 +104,8 @@ _NAMED = {"lasso": lasso_choice, "l1-svm": svm_choice}
 
 def check_selector(selector: str | Selector | None) -> str | Selector | None:
     """Return the selector if it is a known name, a function, or None for the loss's own."""
-    if selector is None or callable(selector) or selector in _NAMED:
+    named = isinstance(selector, str) and selector in _NAMED
+    if selector is None or callable(selector) or named:
         return selector
     raise InputError(
         f"unknown selector {selector!r}; allowed: {', '.join(_NAMED)}, or a function of a block's "

@@ -32,7 +32,7 @@ class Exponential(Mechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; log ratios have a range of epsilon, hence the zCDP bound (T30)."""
-        return replace(super().guarantee(problem), rho=self.epsilon**2 / 8.0)
+        return replace(super().guarantee(problem), rho=self.epsilon * self.epsilon / 8.0)
 
     def _sampler(self, problem: Problem) -> Sampler:
         partition = Partition(problem, self.kappa(problem), self.limits)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.checks import positive, whole
+from dpsubset.checks import one_of, positive, whole
 from dpsubset.errors import InputError
 from dpsubset.limits import Budget, Limits
 from dpsubset.mechanisms.base import Mechanism, Sampler
@@ -20,7 +20,7 @@ from dpsubset.mechanisms.lasso import Units, margin, units_of
 from dpsubset.mechanisms.tested import check_delta, passes, passing, threshold
 from dpsubset.privacy import Guarantee, Randomness, as_randomness
 from dpsubset.privacy.ledger import LedgerLike
-from dpsubset.problem import Problem
+from dpsubset.problem import Problem, check_problem
 from dpsubset.sampling.pieces import Support
 
 __all__ = ["LassoStability"]
@@ -92,10 +92,8 @@ class LassoStability(Mechanism):
     ) -> None:
         super().__init__(epsilon, neighbours=neighbours, limits=limits, ledger=ledger)
         self.delta = check_delta(delta)
-        if method not in ("subsampling", "perturbation"):
-            raise InputError(f"unknown method {method!r}; allowed: subsampling, perturbation")
-        self.method = method
-        self.blocks = None if blocks is None else whole(blocks, "blocks", 1)
+        self.method = one_of(method, "method", ("subsampling", "perturbation"))
+        self.blocks = None if blocks is None else whole(blocks, "blocks", 1, _MOST_BLOCKS)
         self.repeats = whole(repeats, "repeats", 1)
         self.selector = check_selector(selector)
         self.penalty = None if penalty is None else positive(penalty, "penalty")
@@ -121,6 +119,7 @@ class LassoStability(Mechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; its sensitivity is that of h."""
+        check_problem(problem)
         if self.method == "subsampling":
             self._blocks()
         else:
@@ -132,6 +131,7 @@ class LassoStability(Mechanism):
     def probabilities(self, problem: Problem) -> tuple[NDArray[np.int64], Floats]:
         """Return the supports that may be released and their log probabilities; for few rows."""
         self._check_law_may_be_seen()
+        check_problem(problem)
         found: dict[tuple[int, ...], list[float]] = {}
         outcomes = list(self._outcomes(problem))
         for h, chosen in outcomes:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from dpsubset.arrays import Floats
-from dpsubset.checks import whole
+from dpsubset.checks import one_of, whole
 from dpsubset.cuts import cut_maker
 from dpsubset.cuts.region import root
 from dpsubset.cuts.start import complete
@@ -19,7 +19,7 @@ from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Guarantee, Randomness, exponent
 from dpsubset.privacy.ledger import LedgerLike
-from dpsubset.problem import IMPRECISE, Problem
+from dpsubset.problem import IMPRECISE, Problem, check_problem
 from dpsubset.sampling.chain import ROUND, Rule, run
 from dpsubset.sampling.l1_ball import l1_scores
 from dpsubset.sampling.pieces import Support
@@ -87,15 +87,12 @@ class MarkovChain(Mechanism):
             epsilon, neighbours=neighbours, sensitivity=sensitivity, limits=limits, ledger=ledger
         )
         self.steps = whole(steps, "steps", 0)
-        if start not in _STARTS:
-            raise InputError(f"unknown start {start!r}; allowed: {', '.join(_STARTS)}")
-        if ball not in _BALLS:
-            raise InputError(f"unknown ball {ball!r}; allowed: {', '.join(_BALLS)}")
-        self.start = start
-        self.ball = ball
+        self.start = one_of(start, "start", _STARTS)
+        self.ball = one_of(ball, "ball", _BALLS)
 
     def _delta(self, problem: Problem, rule: str) -> float:
         """Return how far one row moves a score: for the l1 ball |x'beta| <= x_bound |beta|_1."""
+        check_problem(problem)
         if self.ball == "l2":
             return problem.sensitivity(rule)
         if not problem.quadratic:

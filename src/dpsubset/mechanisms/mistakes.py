@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from dpsubset import search
 from dpsubset.arrays import Floats
-from dpsubset.checks import positive
+from dpsubset.checks import one_of, positive
 from dpsubset.errors import InputError
 from dpsubset.limits import Limits
 from dpsubset.mechanisms.base import Sampler
@@ -19,7 +19,7 @@ from dpsubset.mechanisms.searching import Searching
 from dpsubset.mechanisms.tested import check_delta, log_chances, passes
 from dpsubset.privacy import Guarantee, Randomness, exponent
 from dpsubset.privacy.ledger import LedgerLike
-from dpsubset.problem import Problem
+from dpsubset.problem import Problem, check_problem
 from dpsubset.sampling.pieces import Support
 from dpsubset.sampling.race import draw_index
 from dpsubset.sampling.ranks import unrank
@@ -86,9 +86,7 @@ class Mistakes(Searching):
         self.test_share = positive(test_share, "test_share")
         if self.test_share >= 1:
             raise InputError(f"test_share must lie between 0 and 1, not {test_share!r}")
-        if otherwise not in ("refuse", "exponential"):
-            raise InputError(f"unknown otherwise {otherwise!r}; allowed: refuse, exponential")
-        self.otherwise = otherwise
+        self.otherwise = one_of(otherwise, "otherwise", ("refuse", "exponential"))
         if delta is None and (test_share, otherwise) != (0.5, "refuse"):
             raise InputError("test_share and otherwise are for the test: give delta, too")
         if delta is not None and self.solver.tolerance:
@@ -105,6 +103,7 @@ class Mistakes(Searching):
 
     def kappa(self, problem: Problem) -> float:
         """Return the exponent of the scores, from what the test leaves of epsilon."""
+        check_problem(problem)
         delta = problem.sensitivity(self.sensitivity)
         return exponent(self._epsilons[1], delta, self.neighbours)
 

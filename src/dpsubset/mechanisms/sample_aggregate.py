@@ -18,13 +18,14 @@ from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.blocks import Selector, Voters, check_selector, deal, deals, largest
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.privacy.ledger import LedgerLike
-from dpsubset.problem import Problem
+from dpsubset.problem import Problem, check_problem
 from dpsubset.sampling.pieces import Support
 
 __all__ = ["SampleAggregate", "top_law"]
 
 _NODES = 24  # of a panel as wide as the noise's scale
 _MOST_SETS = 200_000
+_WIDEST = 1e5
 _CHUNK = 1 << 21
 
 
@@ -72,7 +73,7 @@ class SampleAggregate(Mechanism):
         ledger: LedgerLike = None,
     ) -> None:
         super().__init__(epsilon, neighbours=neighbours, limits=limits, ledger=ledger)
-        self.blocks = None if blocks is None else whole(blocks, "blocks", 1)
+        self.blocks = None if blocks is None else whole(blocks, "blocks", 1, most=10**6)
         self.selector = check_selector(selector)
         if self.blocks is None and self.neighbours == "add-remove":
             raise InputError(
@@ -82,6 +83,7 @@ class SampleAggregate(Mechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; its sensitivity is how far one row moves the counts, summed up."""
+        check_problem(problem)
         moved = 2.0 * problem.to_choose
         return Guarantee(self.name, self.epsilon, self.neighbours, moved, precision=0.0)
 
@@ -92,6 +94,7 @@ class SampleAggregate(Mechanism):
     def probabilities(self, problem: Problem) -> tuple[NDArray[np.int64], Floats]:
         """Return all supports and their log probabilities; for few rows, or for one block."""
         self._check_law_may_be_seen()
+        check_problem(problem)
         if problem.to_choose == 0:
             return _support(problem, np.empty(0, np.intp))[None, :], np.zeros(1)
         voters, every = self._voters(problem), self._deals(problem)
@@ -158,6 +161,8 @@ def top_law(votes: ArrayLike, scale: float, count: int) -> tuple[NDArray[np.int6
             f"the law is listed for up to {_MOST_SETS} sets of at most as many places as there are "
             "votes"
         )
+    if at.size and np.ptp(at) > _WIDEST:
+        raise InputError(f"the law is listed for votes within {_WIDEST:g} times the noise's scale")
     sets = np.array(list(itertools.combinations(range(at.size), count)), dtype=np.int64)
     if count == 0:
         return sets.reshape(1, 0), np.zeros(1)

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from dpsubset import search
 from dpsubset.arrays import Floats
-from dpsubset.checks import whole
+from dpsubset.checks import one_of, whole
 from dpsubset.errors import InputError
 from dpsubset.limits import Limits
 from dpsubset.mechanisms.base import Sampler
@@ -83,12 +83,13 @@ class TopR(Searching):
             ledger=ledger,
         )
         finite = isinstance(trials, numbers.Integral) and not isinstance(trials, bool)
-        if trials != math.inf and not (finite and 1 <= trials <= 10**15):
+        endless = isinstance(trials, float) and trials == math.inf
+        if not (endless or (finite and 1 <= trials <= 10**15)):
             raise InputError(
                 f"trials must be inf or a whole number between 1 and 10**15, not {trials!r}"
             )
-        if accounting not in ("paper", "sharp"):
-            raise InputError(f"unknown accounting {accounting!r}; allowed: paper, sharp")
+        trials = int(trials) if finite else math.inf  # numpy's unsigned numbers have no minus
+        one_of(accounting, "accounting", ("paper", "sharp"))
         if trials != math.inf and accounting == "paper" and neighbours == "add-remove":
             raise InputError(
                 "the paper's guarantee for finite trials depends on the number of rows, which is "

@@ -10,6 +10,7 @@ from fractions import Fraction
 from importlib import resources
 from typing import Any
 
+from dpsubset.checks import one_of
 from dpsubset.errors import InputError
 from dpsubset.privacy.neighbours import NEIGHBOURS, check_neighbours
 
@@ -48,14 +49,15 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
-        numbers = [self.epsilon, self.delta, self.precision, self.sensitivity, self.rho]
-        numbers += [value for _, value in self.bounds]
-        if not all(_is_size(value) for value in numbers if value is not None):
-            raise InputError("the numbers of a guarantee are zero or larger, and finite")
+        needed = [self.epsilon, self.delta, self.precision, *(value for _, value in self.bounds)]
+        numbers = needed + [v for v in (self.sensitivity, self.rho) if v is not None]
+        if not all(_is_size(value) for value in numbers) or self.delta > 1:
+            raise InputError(
+                "numbers of a guarantee are zero or larger, and finite; delta is at most 1"
+            )
         if not isinstance(self.mechanism, str) or not isinstance(self.condition, str | None):
             raise InputError("the mechanism and the condition of a guarantee are texts")
-        if self.randomness not in (SYSTEM, SEEDED):
-            raise InputError(f"unknown randomness {self.randomness!r}; allowed: {SYSTEM}, {SEEDED}")
+        one_of(self.randomness, "randomness", (SYSTEM, SEEDED))
 
     def __str__(self) -> str:
         budget = rounded_up(self.epsilon)
@@ -110,7 +112,7 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         """
         if self.rho is not None or self.delta:
             return self.rho
-        return self.epsilon**2 / 2.0
+        return self.epsilon * self.epsilon / 2.0
 
     def epsilon_at(self, delta: float) -> float:
         """Return the least epsilon that is known to hold with a chance of failing of `delta`.
@@ -182,9 +184,8 @@ def _sum(values: Iterable[float]) -> float:
 
 
 def _is_size(value: Any) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value < math.inf
-    )
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and 0.0 <= value <= 1.7e308
 
 
 def compose(parts: Sequence[Guarantee]) -> Guarantee:
@@ -202,7 +203,7 @@ def compose(parts: Sequence[Guarantee]) -> Guarantee:
     return replace(
         together,
         epsilon=_sum(part.epsilon for part in parts),
-        delta=_sum(part.delta for part in parts),
+        delta=min(1.0, _sum(part.delta for part in parts)),
         rho=None if None in rhos else math.fsum(rho for rho in rhos if rho is not None),
     )
 
@@ -229,6 +230,8 @@ def compose_disjoint(parts: Sequence[Guarantee]) -> Guarantee:
 
 def _joined(parts: Sequence[Guarantee], word: str) -> Guarantee:
     """Return what does not depend on how guarantees are put together."""
+    if not isinstance(parts, list | tuple):
+        raise InputError("guarantees are put together from a list of them")
     if not parts:
         raise InputError("there is no guarantee to put together; give at least one")
     if not all(isinstance(part, Guarantee) for part in parts):

@@ -234,7 +234,7 @@ class Ledger:
             connection.execute(f"PRAGMA user_version = {_VERSION}")
             connection.execute(f"PRAGMA application_id = {_MARK}")
 
-    def _budget(self) -> tuple[str, str, str]:
+    def _budget(self) -> tuple[Fraction, Fraction, str]:
         with self._open() as connection:
             return _budget(connection)
 
@@ -346,9 +346,9 @@ def _decimal(value: float) -> str:
     return repr(float(value))
 
 
-def _budget(connection: sqlite3.Connection) -> tuple[str, str, str]:
-    row: tuple[str, str, str] = connection.execute("SELECT * FROM budget").fetchone()
-    return row
+def _budget(connection: sqlite3.Connection) -> tuple[Fraction, Fraction, str]:
+    epsilon, delta, neighbours = connection.execute("SELECT * FROM budget").fetchone()
+    return Fraction(epsilon), Fraction(delta), str(neighbours)
 
 
 def _spent(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
@@ -362,7 +362,7 @@ def _spent(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
 def _left(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
     epsilon, delta, _ = _budget(connection)
     spent = _spent(connection)
-    return Fraction(epsilon) - spent[0], Fraction(delta) - spent[1]
+    return epsilon - spent[0], delta - spent[1]
 
 
 def _mark(connection: sqlite3.Connection) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dpsubset.checks import whole
 from dpsubset.errors import InputError
 from dpsubset.limits import Budget, Limits, Progress, ProgressCallback
-from dpsubset.problem import Problem
+from dpsubset.problem import Problem, check_problem
 from dpsubset.search.branch_and_bound import BranchAndBound
 from dpsubset.search.found import Found
 from dpsubset.search.mip import MIP
@@ -65,6 +65,7 @@ def best(
     >>> best(Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=2.0)).support
     (1, 3)
     """
+    check_problem(problem)
     return as_solver(solver).top(problem, 1, Budget(limits, progress))[0]
 
 
@@ -77,7 +78,8 @@ def top(
     progress: ProgressCallback | None = None,
 ) -> list[Found]:
     """Return the `count` supports of smallest score, ascending (all, if there are fewer)."""
-    count = whole(count, "count", 1)
+    check_problem(problem)
+    count = whole(count, "count", 1, most=10**15)
     return as_solver(solver).top(problem, count, Budget(limits, progress))
 
 
@@ -89,4 +91,5 @@ def best_by_mistakes(
     progress: ProgressCallback | None = None,
 ) -> list[Found]:
     """Return, for k = 0, 1, ..., the best support with k columns outside the best support."""
+    check_problem(problem)
     return as_solver(solver).by_mistakes(problem, Budget(limits, progress))

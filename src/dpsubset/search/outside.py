@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpsubset.checks import yes_or_no
+from dpsubset.checks import one_of, yes_or_no
 from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.cuts.start import hard_thresholding, in_bucket, start
 from dpsubset.errors import InputError
@@ -109,8 +109,7 @@ class Outside(Solver):
                 f"tolerance must be a number between {_SMALLEST} and {_LARGEST}, not "
                 f"{tolerance!r}; for exact answers use solver='branch-and-bound'"
             )
-        if backend not in self.backends:
-            raise InputError(f"unknown backend {backend!r}; allowed: {', '.join(self.backends)}")
+        one_of(backend, "backend", self.backends)
         self.tolerance = float(tolerance)
         self.backend = backend
         self.tighten = yes_or_no(tighten, "tighten")

@@ -107,7 +107,7 @@ def _numbers_of(frame: pl.DataFrame, target: str) -> NDArray[np.float64]:
 
 def _is_finite(matrix: NDArray[np.floating]) -> bool:
     """Look block by block, to make no large copy."""
-    rows = max(1, _BLOCK_ENTRIES // matrix.shape[1])
+    rows = max(1, _BLOCK_ENTRIES // max(1, matrix.shape[1]))
     return all(np.isfinite(matrix[i : i + rows]).all() for i in range(0, len(matrix), rows))
 
 

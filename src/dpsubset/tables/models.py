@@ -42,7 +42,8 @@ class StoredModel:
 
     def predict(self, X: NDArray[np.floating]) -> dict[str, Any]:
         """Return predictions by name: the target, and where there are any, the second's chances."""
-        line = X.astype(np.float64) @ np.array(self.coefficients) + self.intercept
+        with np.errstate(over="ignore", invalid="ignore"):  # what a huge coefficient gives
+            line = X.astype(np.float64) @ np.array(self.coefficients) + self.intercept
         if self.classes is None:
             return {self.target: line}
         named = {self.target: np.array(self.classes)[(line > 0).astype(np.intp)]}
