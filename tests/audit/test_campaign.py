@@ -11,13 +11,21 @@ import itertools
 import pytest
 from audit_broken import BROKEN
 
+from dpsubset import Exponential, PermuteAndFlip, Problem
 from dpsubset.audit.campaign import AUDITED, LOSSES, campaign
-from dpsubset.audit.tables import families, rows_of
+from dpsubset.audit.families import KINDS, families
+from dpsubset.audit.tables import rows_of
 from dpsubset.errors import InputError
+from dpsubset.mechanisms.base import Sampler
 from dpsubset.privacy import NEIGHBOURS
 
 PAIRS = 700
-TEETH = {"permute-and-flip": 0.35, "exponential": 0.25, "sample-aggregate": 0.5}  # of epsilon
+TEETH = {  # of epsilon
+    "permute-and-flip": 0.7,
+    "exponential": 0.6,
+    "top-r": 0.5,
+    "sample-aggregate": 0.5,
+}
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -47,9 +55,9 @@ def test_broken_mechanisms_are_named(loss: str, relation: str) -> None:
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_families_hold_neighbours(relation: str) -> None:
     """Pairs differ by one row, within the bounds, with a row at a corner in most tables."""
-    for wide, loss in itertools.product((False, True), ("squared", "hinge")):
-        source = families(loss, relation, 3, wide=wide)
-        for family in itertools.islice(source, 10):
+    for kind, loss in itertools.product(KINDS, ("squared", "hinge")):
+        source = families(loss, relation, 3, kind)
+        for family in itertools.islice(source, 4):
             tables = [sorted(map(tuple, rows_of(q).tolist())) for q in family.problems]
             assert all(abs(v) <= 1 for table in tables for row in table for v in row)
             for i, j in family.pairs:
@@ -71,3 +79,38 @@ def test_unknown_names_are_refused() -> None:
     with pytest.raises(InputError, match="unknown neighbour relation"):
         next(campaign(["exponential"], relations=["x"]))
     assert set(TEETH) < set(AUDITED)
+
+
+# ---- what the audit can see, and how far ---------------------------------------------------------
+
+
+class TwiceTheSampler(PermuteAndFlip):
+    """The law is right, the draws are those of twice epsilon."""
+
+    def _sampler(self, problem: Problem) -> Sampler:
+        return PermuteAndFlip(2 * self.epsilon, neighbours=self.neighbours)._sampler(problem)
+
+
+@pytest.mark.parametrize("relation", NEIGHBOURS)
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_a_sampler_that_does_not_follow_its_law_is_caught(loss: str, relation: str) -> None:
+    made = {"twice": lambda q, e, r: TwiceTheSampler(e, neighbours=r)}
+    (finding,) = campaign(["twice"], [loss], [relation], pairs=200, draws=20_000, made=made)
+    assert not finding.violations
+    assert finding.followed < 1e-6
+    assert not finding.passed
+
+
+@pytest.mark.parametrize("relation", NEIGHBOURS)
+@pytest.mark.parametrize("factor", [1.35, 2.0])
+def test_exponents_that_are_a_little_too_large_are_caught(relation: str, factor: float) -> None:
+    class Larger(Exponential):
+        def kappa(self, problem: Problem) -> float:
+            return factor * super().kappa(problem)
+
+    made = {"larger": lambda q, e, r: Larger(e, neighbours=r)}
+    for loss in ("squared", "absolute"):
+        if relation == "replace-one" and loss == "squared" and factor < 1.5:
+            continue  # the tables reach 0.73 of epsilon there
+        (finding,) = campaign(["larger"], [loss], [relation], pairs=PAIRS, draws=100, made=made)
+        assert finding.violations, (loss, finding.largest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import math
 import random
@@ -92,6 +93,33 @@ def test_the_conditional_guarantee_of_mistakes_is_not_enough() -> None:
     ]
     assert not all(report.passed for report in found)
     assert all(report.claimed.condition for report in found)
+
+
+def test_tables_must_be_neighbours() -> None:
+    more = problem(np.vstack([ROWS, ROWS[:1]]))
+    two = problem(np.vstack([-ROWS[:2], ROWS[2:]]))
+    for other in (more, two):
+        for look in (audit.sampled, lambda m, a, b: audit.exact(m, a, [b])):
+            with pytest.raises(InputError, match="no neighbours under replace-one"):
+                look(Exponential(1.0), problem(), other)
+    with pytest.raises(InputError, match="no neighbours under add-remove"):
+        audit.exact(Exponential(1.0, neighbours="add-remove"), problem(), [problem()])
+    with pytest.raises(InputError, match="at least one neighbour"):
+        audit.exact(Exponential(1.0), problem(), [])
+
+
+def test_chances_that_are_too_small_to_add_up_are_compared() -> None:
+    """Beyond float64's range a ratio counts all the same where delta is 0."""
+
+    class Underflow(Exponential):
+        def _law(self, problem: Problem, supports: Any, scores: Any) -> Any:
+            logs = np.full(scores.size, -800.0 - 50.0 * rows_of(problem).sum())
+            logs[0] = 0.0
+            return logs
+
+    report = audit.exact(Underflow(1.0), problem(), audit.neighbouring(problem(), 3))
+    assert report.delta < 1e-100
+    assert not report.passed
 
 
 # ---- the worst neighbour ------------------------------------------------------------------------
@@ -250,6 +278,28 @@ def test_a_discarded_trial_is_found_and_a_covered_refusal_is_told_apart() -> Non
     report = audit.replay(tested, problem(), audit.neighbouring(problem(), 20))
     assert report.passed
     assert {d.kind for d in report.differences} == {"covered refusal"}
+
+    def telling(q: Problem, rng: np.random.Generator) -> None:
+        raise RefusedError(f"the sum is {rows_of(q).sum()}")
+
+    assert not audit.replay(telling, problem(), audit.neighbouring(problem(), 20)).passed
+
+    class Refusing(Exponential):  # its guarantee has no delta, so it covers no refusal
+        def _sampler(self, problem: Problem) -> Any:
+            tested(problem, np.random.default_rng(0))
+            return super()._sampler(problem)
+
+    assert not audit.replay(Refusing(1.0), problem(), audit.neighbouring(problem(), 20)).passed
+
+
+def test_a_replay_compares_all_numbers_of_a_guarantee() -> None:
+    class Told(Exponential):
+        def guarantee(self, problem: Problem) -> Any:
+            said = (("x", 1.0 + 1e-12 * abs(rows_of(problem).sum())),)
+            return dataclasses.replace(super().guarantee(problem), bounds=said)
+
+    report = audit.replay(Told(1.0), problem(), audit.neighbouring(problem(), 5))
+    assert {d.kind for d in report.differences if not d.harmless} == {"guarantees"}
 
 
 def test_all_broken_mechanisms_are_used() -> None:

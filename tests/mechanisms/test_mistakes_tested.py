@@ -14,6 +14,7 @@ import pytest
 from oracle import chi_square, counts_of, exponential_law, mistakes_law
 
 from dpsubset import Mistakes, Problem, audit
+from dpsubset.audit.exact import excess
 from dpsubset.errors import InputError, RefusedError
 from dpsubset.mechanisms import mistakes, tested
 from dpsubset.privacy import NEIGHBOURS
@@ -163,3 +164,65 @@ def test_one_support_needs_no_test() -> None:
 def test_bad_input(options: dict[str, Any], expected: str) -> None:
     with pytest.raises(InputError, match=expected):
         Mistakes(1.0, **options)
+
+
+# ---- the worst that scores can do ----------------------------------------------------------------
+
+
+def mass_beyond(mechanism: Mistakes, gap: float) -> float:
+    """Return the mass beyond epsilon for scores that one row moves as far as it may.
+
+    Best is (0, 1) on one table and (0, 2) on the other; supports with column 1 and without 0 and 2
+    have one mistake on the first and two on the second. `gap` is in units of gamma.
+    """
+    X = np.zeros((1, 10))
+    q = Problem(X, X[:, 0], size=2, x_bound=1.0, y_bound=1.0, radius=1.0)
+    supports = np.array(list(itertools.combinations(range(10), 2)))
+    unit = q.sensitivity()
+    scores = np.where(supports[:, 0] == 0, 4000.0, 5000.0) * unit
+    gamma = 2 * unit if mechanism.neighbours == "replace-one" else unit
+    first, other = scores.copy(), scores.copy()
+    first[:2] = 0.0, gap * gamma
+    other[0] = unit
+    other[1] = gap * gamma - (unit if mechanism.neighbours == "replace-one" else 0.0)
+    assert np.abs(first - other).max() <= unit * (1 + 1e-12)
+    laws = []
+    for each in (first, other):
+        logs = mechanism._law(q, supports, each)
+        law = {tuple(s): float(log) for s, log in zip(supports.tolist(), logs, strict=True)}
+        rest = 1.0 - math.fsum(map(math.exp, law.values()))
+        laws.append(law | ({(): math.log(rest)} if rest > 1e-12 else {}))
+    return excess(*laws, mechanism.epsilon)
+
+
+GAPS = [0.0, 0.5, 0.9, 0.99, 0.9999]
+
+
+@pytest.mark.parametrize("otherwise", ["refuse", "exponential"])
+@pytest.mark.parametrize("relation", NEIGHBOURS)
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_no_scores_break_the_promise(otherwise: str, relation: str, share: float) -> None:
+    for epsilon, delta, gap in itertools.product([0.5, 2.0, 6.0], [1e-6, 0.01], GAPS):
+        mechanism = Mistakes(
+            epsilon, delta=delta, test_share=share, otherwise=otherwise, neighbours=relation
+        )
+        assert mass_beyond(mechanism, gap) <= delta
+
+
+@pytest.mark.parametrize("otherwise", ["refuse", "exponential"])
+@pytest.mark.parametrize("relation", NEIGHBOURS)
+@pytest.mark.parametrize("broken", ["no one", "five deltas", "half the gap"])
+def test_broken_constants_are_caught(
+    broken: str, relation: str, otherwise: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = {
+        "no one": lambda epsilon, delta: math.log(0.5 / delta) / epsilon,
+        "five deltas": lambda epsilon, delta: 1.0 + math.log(0.1 / delta) / epsilon,
+    }
+    if broken == "half the gap":
+        real = Mistakes._stability
+        monkeypatch.setattr(Mistakes, "_stability", lambda *given: 2.0 * real(*given))
+    else:
+        monkeypatch.setattr(tested, "threshold", wrong[broken])
+    mechanism = Mistakes(5.0, delta=1e-4, test_share=0.95, otherwise=otherwise, neighbours=relation)
+    assert max(mass_beyond(mechanism, gap) for gap in GAPS) > 1.5e-4

@@ -87,6 +87,13 @@ def test_what_implies_what() -> None:
     assert not replace(ONE, epsilon=0.1).implies(added)
 
 
+def test_a_condition_does_not_reach_over_two_rows() -> None:
+    given = replace(ONE, neighbours="add-remove", condition="x")
+    with pytest.raises(InputError, match="table in between"):
+        given.for_replace_one()
+    assert not given.implies(replace(ONE, epsilon=9.0, rho=None, condition="x"))
+
+
 @pytest.mark.parametrize("loss", ["squared", "hinge"])
 def test_an_added_row_twice_bounds_a_replaced_row(loss: str) -> None:
     """Laws of an add-remove mechanism on replace-one neighbours: at most twice epsilon."""

@@ -852,3 +852,50 @@ def test_a_fit_is_charged_whole_wherever_the_ledger_is(path: Path, name: str) ->
             continue
         charged = sum(exact(epsilon_of(entry)) for entry in ledger.history()[before:])
         assert charged == exact(spender.guarantee_.epsilon)
+
+
+def test_a_ledger_with_two_names_is_refused(tmp_path: Path) -> None:
+    """SQLite's journal has the name that was given: through another one it would not be seen."""
+    ledger = Ledger(tmp_path / "budget.db", epsilon=3.0)
+    os.link(tmp_path / "budget.db", tmp_path / "other.db")
+    for path in ("budget.db", "other.db"):
+        with pytest.raises(LedgerError, match="hard links"):
+            Ledger(tmp_path / path)
+    (tmp_path / "other.db").unlink()
+    assert ledger.remaining[0] == 3.0
+    (tmp_path / "link.db").symlink_to(tmp_path / "budget.db")
+    assert Ledger(tmp_path / "link.db").remaining[0] == 3.0
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.37])
+@pytest.mark.parametrize("epsilon", [0.1, 0.7, 1.1])
+def test_a_model_costs_no_more_than_its_epsilon(
+    tmp_path: Path, epsilon: float, share: float
+) -> None:
+    X = np.random.default_rng(0).uniform(-1, 1, (30, 3))
+    ledger = Ledger(tmp_path / "budget.db", epsilon=epsilon)
+    SubsetRegressor(
+        n_features_to_select=1, epsilon=epsilon, selection_share=share, bounds_X=(-1, 1),
+        bounds_y=(-1, 1), ledger=ledger,
+    ).fit(X, X[:, 0])  # fmt: skip
+    assert ledger.spent[0] <= epsilon
+
+
+def test_what_is_charged_is_what_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mechanism that is changed while it is charged runs as it was."""
+    X = np.random.default_rng(0).uniform(-1, 1, (30, 3))
+    q = Problem(X, X[:, 0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
+    mechanism = Exponential(0.01, ledger=Ledger(tmp_path / "budget.db", epsilon=3.0))
+    real, used = Ledger._spend, []
+
+    def spend(self: Ledger, *given: Any) -> str:
+        mechanism.epsilon = 1e6
+        return real(self, *given)
+
+    monkeypatch.setattr(Ledger, "_spend", spend)
+    sampler = Exponential._sampler
+    monkeypatch.setattr(
+        Exponential, "_sampler", lambda self, q: (used.append(self.epsilon), sampler(self, q))[1]
+    )
+    assert mechanism.release(q).guarantee.epsilon == 0.01
+    assert used == [0.01]

@@ -7,9 +7,10 @@ laws and truth: they are for made-up tables, and their reports are no private re
 
 from dpsubset.audit.campaign import Finding, campaign
 from dpsubset.audit.exact import ExactReport, Violation, exact, exact_pairs
+from dpsubset.audit.families import Family, families
 from dpsubset.audit.replay import Difference, ReplayReport, replay
 from dpsubset.audit.sampled import SampledReport, sampled
-from dpsubset.audit.tables import Family, families, neighbouring
+from dpsubset.audit.tables import neighbouring
 from dpsubset.audit.worst import worst
 
 __all__ = [

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpsubset.arrays import Floats
+from dpsubset.audit.tables import check_neighbour, row_counts
 from dpsubset.cuts import cut_maker
 from dpsubset.cuts.region import root
 from dpsubset.errors import InputError
@@ -21,6 +22,7 @@ from dpsubset.sampling.pieces import list_region
 __all__ = ["REFUSAL", "ExactReport", "Laws", "Violation", "exact", "exact_pairs", "excess", "ratio"]
 
 _NUMERICAL = 1e-9  # laws are computed to this, relative
+_NO_REFUSAL = 1e-11  # what may be missing from a sum of chances by rounding
 REFUSAL: tuple[int, ...] = ()  # the outcome that is no support
 
 Law = dict[tuple[int, ...], float]
@@ -88,7 +90,7 @@ class Laws:
             supports, logs = mechanism.probabilities(problem)
         law = {tuple(s): float(log) for s, log in zip(supports.tolist(), logs, strict=True)}
         rest = 1.0 - math.fsum(math.exp(log) for log in law.values())
-        if rest > _NUMERICAL:
+        if rest > _NO_REFUSAL:
             law[REFUSAL] = math.log(rest)
         return law
 
@@ -120,18 +122,23 @@ def exact_pairs(
     claimed = mechanism.guarantee(problems[0])
     for problem in problems:
         _check_alike(problems[0], problem)
+    rows = [row_counts(problem) for problem in problems]
     known = [laws.of(mechanism, problem) for problem in problems]
     epsilon = delta = 0.0
     count, found = 0, []
     for number, (i, j) in enumerate(pairs):
         count += 1
+        check_neighbour(rows[i], rows[j], claimed.neighbours)
         support, largest = ratio(known[i], known[j])
         slack = _NUMERICAL + 4 * claimed.precision * claimed.epsilon * problems[i].n_rows
         mass = excess(known[i], known[j], claimed.epsilon + slack)
-        if mass > claimed.delta * (1.0 + _NUMERICAL):
+        pure = not claimed.delta and largest > claimed.epsilon + slack
+        if pure or mass > claimed.delta * (1.0 + _NUMERICAL):
             named = None if support == REFUSAL else support
             found.append(Violation(number, (i, j), named, largest, mass))
         epsilon, delta = max(epsilon, largest), max(delta, mass)
+    if not count:
+        raise InputError("there is no pair of tables to compare: give at least one neighbour")
     return ExactReport(claimed, count, epsilon, delta, tuple(found))
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from dpsubset.errors import RefusedError
 from dpsubset.mechanisms import Mechanism
+from dpsubset.privacy import Guarantee
 from dpsubset.problem import Problem
 
 __all__ = ["Difference", "ReplayReport", "replay"]
@@ -106,18 +107,24 @@ def replay(
     >>> replay(Exponential(1.0), problem, [other]).passed
     True
     """
-    run: Run = mechanism.experiment if isinstance(mechanism, Mechanism) else mechanism
+    if isinstance(mechanism, Mechanism):
+        run: Run = mechanism.experiment
+        may_refuse = mechanism.guarantee(problem).delta > 0  # only with a delta is it covered
+    else:
+        run, may_refuse = mechanism, True
     _observe(run, problem, random_state)  # libraries that load now may use what they like
     first = _observe(run, problem, random_state)
-    found, count = [], 0
+    found: list[Difference] = []
+    count = 0
     for count, neighbour in enumerate(neighbours, 1):
         other = _observe(run, neighbour, random_state)
-        found += _compared(first, other, count - 1)
+        found += _compared(first, other, count - 1, may_refuse)
     return ReplayReport(tuple(found), count)
 
 
-def _compared(first: _Seen, other: _Seen, number: int) -> list[Difference]:
+def _compared(first: _Seen, other: _Seen, number: int, may_refuse: bool) -> list[Difference]:
     found = []
+    one_text = first.ending == "released" or other.ending == "released"
     for field in fields(_Seen):
         a, b = getattr(first, field.name), getattr(other, field.name)
         if field.name == "global_state" and (a or b):
@@ -126,10 +133,8 @@ def _compared(first: _Seen, other: _Seen, number: int) -> list[Difference]:
             if first.ending == other.ending:  # who stopped early drew less: that is said already
                 found.append(Difference("random numbers", number, "", ""))
         elif a != b and (field.name != "guarantee" or first.ending == other.ending):
-            covered = field.name == "ending" and all(
-                ending in ("released", RefusedError.__name__)
-                for ending in (a.partition(":")[0], b.partition(":")[0])
-            )
+            refusals = {a.partition(":")[0], b.partition(":")[0]} if field.name == "ending" else {}
+            covered = may_refuse and one_text and refusals == {"released", RefusedError.__name__}
             kind = "covered refusal" if covered else _NAMES[field.name]
             found.append(Difference(kind, number, str(a), str(b)))
     return found
@@ -169,7 +174,7 @@ def _observe(run: Run, problem: Problem, seed: int) -> _Seen:
         ):
             warnings.simplefilter("always")
             try:
-                promise = str(getattr(run(problem, generator), "guarantee", ""))
+                promise = _told(getattr(run(problem, generator), "guarantee", None))
             except Exception as error:
                 ending = f"{type(error).__name__}: {error}"
     finally:
@@ -184,6 +189,10 @@ def _observe(run: Run, problem: Problem, seed: int) -> _Seen:
         str(generator.bit_generator.state),
         _global_state() != before,
     )
+
+
+def _told(guarantee: object) -> str:
+    return str(guarantee.to_dict() if isinstance(guarantee, Guarantee) else guarantee)
 
 
 def _global_state() -> tuple[Any, str]:

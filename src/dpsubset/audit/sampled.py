@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import beta
 
+from dpsubset.audit.tables import check_neighbour, row_counts
 from dpsubset.checks import positive, whole
 from dpsubset.errors import DpsubsetError, InputError
 from dpsubset.mechanisms import Mechanism
@@ -63,8 +64,9 @@ def sampled(
     the claimed epsilon and delta are to be given.
 
     >>> from dpsubset import Exponential, Problem
+    >>> from dpsubset.audit import neighbouring
     >>> X = np.eye(3); problem = Problem(X, X[:, 0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
-    >>> other = Problem(-X, X[:, 0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
+    >>> other = neighbouring(problem, 1)[0]
     >>> sampled(Exponential(1.0), problem, other, draws=1000, random_state=0).passed
     True
     """
@@ -74,6 +76,7 @@ def sampled(
         raise InputError(f"confidence must lie between 0 and 1, not {confidence!r}")
     if isinstance(mechanism, Mechanism):
         promise = mechanism.guarantee(problem)
+        check_neighbour(row_counts(problem), row_counts(neighbour), promise.neighbours)
         epsilon, delta = promise.epsilon, promise.delta
     elif epsilon is None:
         raise InputError("give the epsilon that the function claims")
@@ -95,13 +98,15 @@ def sampled(
 
 def _outcomes(
     mechanism: Mechanism | Draw, problem: Problem, count: int, rng: np.random.Generator | None
-) -> Iterable[Hashable]:
+) -> list[Hashable]:
     try:
         if isinstance(mechanism, Mechanism):
-            return map(tuple, mechanism.draw(problem, count, rng).tolist())
-        return mechanism(problem, count, rng)
-    except DpsubsetError as error:  # an outcome, too
-        return [type(error).__name__] * count
+            return [tuple(row) for row in mechanism.draw(problem, count, rng).tolist()]
+        return list(mechanism(problem, count, rng))
+    except DpsubsetError as error:  # an outcome, too, with its words; each draw by itself
+        if count == 1:
+            return [f"{type(error).__name__}: {error}"]
+    return [outcome for _ in range(count) for outcome in _outcomes(mechanism, problem, 1, rng)]
 
 
 def _event(

@@ -11,6 +11,7 @@ from dpsubset.arrays import Floats
 from dpsubset.audit.exact import ExactReport, Laws, exact, excess, ratio
 from dpsubset.audit.tables import corner_rows, rows_of, with_rows
 from dpsubset.checks import whole
+from dpsubset.errors import InputError
 from dpsubset.mechanisms import Mechanism
 from dpsubset.problem import Problem
 
@@ -33,6 +34,8 @@ def worst(
     """
     rng = np.random.default_rng(random_state)
     rows, laws = rows_of(problem), Laws()
+    if not len(rows) and mechanism.neighbours == "replace-one":
+        raise InputError("a table without rows has no row to replace")
     promise = mechanism.guarantee(problem)
     own = laws.of(mechanism, problem)
     added = mechanism.neighbours == "add-remove"

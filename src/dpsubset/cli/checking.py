@@ -119,7 +119,7 @@ def _print_finding(finding: Finding) -> None:
         f"{said}  {finding.mechanism:<26}  {finding.loss:<12}  {finding.neighbours:<11}  "
         f"{finding.pairs:>6} pairs: log ratio {finding.largest:.4f} of {finding.epsilon:.4f}, "
         f"mass beyond {finding.beyond:.2g} of {finding.delta:.2g}; "
-        f"draws: epsilon >= {finding.sampled.epsilon:.3f}"
+        f"draws: epsilon >= {finding.sampled.epsilon:.3f}, p-value {finding.followed:.2g}"
     )
     for family, violation in finding.violations[:3]:
         typer.echo(f"    family {family}, {violation}")

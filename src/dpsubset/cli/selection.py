@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from dpsubset.errors import BudgetError, RefusedError, UnprovenError
 from dpsubset.estimators.release import release, shortfall
 from dpsubset.losses import as_loss
 from dpsubset.privacy import Guarantee
-from dpsubset.privacy.guarantee import seeded_if
+from dpsubset.privacy.guarantee import decimal_sum, seeded_if
 from dpsubset.privacy.ledger import as_ledger, charged
 from dpsubset.tables import read_table
 
@@ -52,7 +51,12 @@ class Outcome:
     @property
     def epsilon(self) -> float:
         """What the answers spend together, by basic composition."""
-        return math.fsum(line.guarantee.epsilon for line in self.lines if line.spent)
+        return decimal_sum(line.guarantee.epsilon for line in self.lines if line.spent)
+
+    @property
+    def delta(self) -> float:
+        """The chance that one of the promises fails."""
+        return decimal_sum(line.guarantee.delta for line in self.lines if line.spent)
 
 
 def select_columns(request: Request) -> Outcome:

@@ -120,6 +120,7 @@ def _print_comparison(console: Console, outcome: Outcome, timings: bool) -> None
     console.print(
         f"These are {len(outcome.lines)} releases, and each spends its own epsilon: publishing all "
         f"of them spends {outcome.epsilon:.12g} in total"
+        + (f", with a delta of {outcome.delta:.6g}" if outcome.delta else "")
         + (", if the conditions named above hold. " if conditional else ". ")
         + "Choose one mechanism for real use."
     )

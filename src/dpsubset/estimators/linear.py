@@ -17,7 +17,7 @@ from dpsubset.estimators.release import released_by
 from dpsubset.losses import Loss, as_loss
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import Guarantee, Ledger, compose
-from dpsubset.privacy.guarantee import seeded_if
+from dpsubset.privacy.guarantee import decimal_sum, seeded_if
 from dpsubset.privacy.ledger import charged
 from dpsubset.problem import Problem
 
@@ -132,7 +132,7 @@ def rest_of(epsilon: float, selection: float) -> float:
     (True, False)
     """
     rest = epsilon - selection
-    while rest > 0 and math.fsum([selection, rest]) > epsilon:
+    while rest > 0 and decimal_sum([selection, rest]) > epsilon:
         rest = math.nextafter(rest, 0.0)
     return rest
 

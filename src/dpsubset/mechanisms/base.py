@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,11 +117,11 @@ class Mechanism(ABC):
 
     def release(self, problem: Problem) -> Release:
         """Spend the budget: return one private support, by the operating system's randomness."""
-        return self._release(problem, as_randomness(None))
+        return copy(self)._release(problem, as_randomness(None))  # what is charged is what is run
 
     def experiment(self, problem: Problem, random_state: int | np.random.Generator) -> Release:
         """Return a release that can be repeated; its guarantee says that it was seeded (T20)."""
-        return self._release(problem, as_randomness(random_state))
+        return copy(self)._release(problem, as_randomness(random_state))
 
     def _release(self, problem: Problem, randomness: Randomness) -> Release:
         check_problem(problem)
@@ -156,9 +157,10 @@ class Mechanism(ABC):
             return self._draws(problem, count, randomness)
         if count == 0:  # nothing is paid, so nothing is run
             return np.empty((0, problem.size), dtype=np.int64)
-        promise = compose([self._promise(problem, randomness)] * count)
-        with self.ledger.charge(promise, self.asked(problem) | {"draws": count}) as record:
-            out = self._draws(problem, count, randomness)
+        fixed = copy(self)
+        promise = compose([fixed._promise(problem, randomness)] * count)
+        with charged(self.ledger, promise, fixed.asked(problem) | {"draws": count}) as record:
+            out = fixed._draws(problem, count, randomness)
             record({"supports": out.tolist()})
         return out
 

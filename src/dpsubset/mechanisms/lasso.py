@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,10 +21,16 @@ _ROOM = 0.05  # of a margin: what the solver needs to find the support for certa
 _SWEEPS = 10_000
 
 
+_ONE_AT_A_TIME = threading.RLock()
+
+
 @contextmanager
 def silence() -> Iterator[None]:
-    """Keep to itself what a library says about the data it works on."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
+    """Keep to itself what a library says about the data it works on.
+
+    Filters of warnings belong to the whole process: one thread at a time may change them.
+    """
+    with _ONE_AT_A_TIME, warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
 

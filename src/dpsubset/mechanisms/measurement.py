@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ def as_measurement(mechanism: Mechanism, problem: Problem, *, concentrated: bool
     """
     dp = opendp()
     dp.enable_features("honest-but-curious")
+    mechanism = copy(mechanism)  # what the map says is what is run
     promise = mechanism.guarantee(problem)
     check_unconditional(promise)
     measure, privacy_map = _measure(dp, promise.epsilon, promise.delta, None)
@@ -76,6 +78,8 @@ def _measure(dp: Any, epsilon: float, delta: float, rho: float | None) -> tuple[
         return dp.max_divergence(), lambda k: k * epsilon
 
     def cost(k: int) -> tuple[float, float]:
+        if k * epsilon > 700.0:  # beyond float64, and beyond any use
+            return k * epsilon, 1.0
         return k * epsilon, min(1.0, delta * math.fsum(math.exp(i * epsilon) for i in range(k)))
 
     return dp.approximate(dp.max_divergence()), cost

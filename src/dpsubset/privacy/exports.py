@@ -33,7 +33,8 @@ def to_dp_event(guarantee: Guarantee, *, concentrated: bool | None = None) -> An
         True: a ZCDpEvent, for the RDP accountant. False: randomised response between two answers,
         which tells two tables apart at least as well as any epsilon-private mechanism; for the PLD
         and RDP accountants under replace-one. By default the first where the guarantee has its own
-        rho or is for add-remove.
+        rho or is for add-remove. A ZCDpEvent does not hold the relation: make the accountant for
+        the guarantee's own.
 
     >>> to_dp_event(Guarantee("exponential mechanism", 2.0, "replace-one", 4.0, rho=0.5))
     ZCDpEvent(rho=0.5, xi=0.0)
@@ -61,4 +62,5 @@ def to_dp_event(guarantee: Guarantee, *, concentrated: bool | None = None) -> An
             "concentrated=True"
         )
     # with chance p the answer is a fair coin: (1 - p/2)/(p/2) = e^epsilon
-    return dp_accounting.RandomizedResponseDpEvent(2.0 / (math.exp(guarantee.epsilon) + 1.0), 2)
+    less = math.exp(-guarantee.epsilon)
+    return dp_accounting.RandomizedResponseDpEvent(2.0 * less / (1.0 + less), 2)

@@ -14,7 +14,15 @@ from dpsubset.checks import one_of
 from dpsubset.errors import InputError
 from dpsubset.privacy.neighbours import NEIGHBOURS, check_neighbours
 
-__all__ = ["Guarantee", "compose", "compose_disjoint", "rounded_up", "schema", "seeded_if"]
+__all__ = [
+    "Guarantee",
+    "compose",
+    "compose_disjoint",
+    "decimal_sum",
+    "rounded_up",
+    "schema",
+    "seeded_if",
+]
 
 SYSTEM = "operating system"
 SEEDED = "seeded"
@@ -131,6 +139,11 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         """Return what holds for tables with one row replaced: a removal, then an addition (T30)."""
         if self.neighbours == "replace-one":
             return self
+        if self.condition is not None:
+            raise InputError(
+                "a promise with a condition says nothing of two rows: the table in between need "
+                "not meet it"
+            )
         return replace(
             self,
             epsilon=2.0 * self.epsilon,
@@ -147,7 +160,9 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         >>> strong.implies(weak), weak.implies(strong)
         (True, False)
         """
-        mine = self if self.neighbours == other.neighbours else self.for_replace_one()
+        mine = self
+        if self.neighbours != other.neighbours and self.condition is None:
+            mine = self.for_replace_one()
         rho = mine.zcdp()
         return (
             mine.neighbours == other.neighbours
@@ -172,10 +187,10 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def _sum(values: Iterable[float]) -> float:
+def decimal_sum(values: Iterable[float]) -> float:
     """Add numbers as the decimals that people mean, and round up: thirty times 0.1 is 3.
 
-    >>> _sum([0.1, 0.2]), 0.1 + 0.2
+    >>> decimal_sum([0.1, 0.2]), 0.1 + 0.2
     (0.3, 0.30000000000000004)
     """
     exact = sum((Fraction(repr(float(value))) for value in values), Fraction())
@@ -202,8 +217,8 @@ def compose(parts: Sequence[Guarantee]) -> Guarantee:
     rhos = [part.zcdp() for part in parts]
     return replace(
         together,
-        epsilon=_sum(part.epsilon for part in parts),
-        delta=min(1.0, _sum(part.delta for part in parts)),
+        epsilon=decimal_sum(part.epsilon for part in parts),
+        delta=min(1.0, decimal_sum(part.delta for part in parts)),
         rho=None if None in rhos else math.fsum(rho for rho in rhos if rho is not None),
     )
 

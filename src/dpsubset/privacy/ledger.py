@@ -127,6 +127,7 @@ class Ledger:
                 f"Ledger({self.path.name!r}, epsilon=3.0), or `dpsubset ledger {self.path.name} "
                 "--epsilon 3`"
             )
+        self._budget()  # what is no ledger is found now
         given = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours}
         for name, value in given.items():
             if value is not None and value != getattr(self, name):
@@ -291,6 +292,8 @@ class Ledger:
             )
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("BEGIN IMMEDIATE" if writing or new else "BEGIN")
+            if os.stat(self.path).st_nlink != 1:  # the journal has one name only, too
+                raise _wrong(self.path, "has several names (hard links), which locks cannot serve")
             if not new and (_mark(connection), _version(connection)) != (_MARK, _VERSION):
                 raise _wrong(self.path, "is not a ledger of this version of dpsubset")
             yield connection
@@ -299,6 +302,8 @@ class Ledger:
             raise _wrong(self.path, f"cannot be used ({error})") from None
         except DpsubsetError:
             raise
+        except OSError as error:
+            raise _wrong(self.path, f"cannot be used ({error.strerror})") from None
         except (ValueError, TypeError, ArithmeticError, RecursionError):
             raise _wrong(self.path, "is damaged") from None
         finally:

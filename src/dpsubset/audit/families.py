@@ -1,0 +1,145 @@
+"""Families of small tables, in which few tables make many pairs of neighbours.
+
+Replace-one: the same rows and some choices of one more row; any two tables are neighbours.
+Add-remove: some rows and every subset of some more; subsets that differ by one row are neighbours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpsubset.arrays import Floats
+from dpsubset.checks import one_of
+from dpsubset.losses import Loss, as_loss
+from dpsubset.privacy import check_neighbours
+from dpsubset.problem import Problem
+
+__all__ = ["KINDS", "Family", "families"]
+
+_CHOICES = 12  # of the last row under replace-one: 66 pairs
+_MORE = 5  # rows that may be there under add-remove: 80 pairs
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Problems of the same public shape, and which of them are neighbours."""
+
+    problems: tuple[Problem, ...]
+    pairs: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows that all tables share, rows worth changing, and the shape of the problem."""
+
+    base: Floats
+    special: Floats
+    size: int
+    radius: float
+    ridge: float
+
+
+def families(
+    loss: Any, neighbours: str = "replace-one", random_state: int = 0, kind: str = "small"
+) -> Iterator[Family]:
+    """Return families of tables of one kind without end; bounds are 1.
+
+    small: few rows, most at corners. wide: more rows and a best support that is far ahead.
+    extremal: rows that move two supports as far apart as the sensitivity allows (T2). swap: a best
+    support that one row replaces by another, while a third column carries nearly all (T6).
+
+    >>> family = next(families("squared"))
+    >>> len(family.problems), len(family.pairs)
+    (12, 66)
+    """
+    check_neighbours(neighbours)
+    one_of(kind, "kind of tables", KINDS)
+    rng = np.random.default_rng(random_state)
+    while True:
+        chosen = as_loss(loss)
+        yield _family(chosen, neighbours, KINDS[kind](chosen, rng), rng)
+
+
+def _family(loss: Loss, neighbours: str, rows: _Rows, rng: np.random.Generator) -> Family:
+    shape: dict[str, Any] = {
+        "size": rows.size,
+        "loss": loss,
+        "x_bound": 1.0,
+        "radius": rows.radius,
+        "ridge": rows.ridge,
+    }
+    shape |= {"classes": (-1.0, 1.0)} if loss.classification else {"y_bound": 1.0}
+    count = _CHOICES if neighbours == "replace-one" else _MORE
+    fresh = _some_rows(loss, count, rows.base.shape[1] - 1, rng)
+    more = np.vstack([rows.special, fresh])[:count]
+    if neighbours == "replace-one":
+        tables = [np.vstack([rows.base, row]) for row in more]
+        pairs = tuple(itertools.combinations(range(count), 2))
+    else:
+        masks = range(2**count)
+        tables = [
+            np.vstack([rows.base, more[[m >> i & 1 == 1 for i in range(count)]]]) for m in masks
+        ]
+        pairs = tuple((m, m | 1 << i) for m in masks for i in range(count) if not m >> i & 1)
+    return Family(tuple(Problem(t[:, :-1], t[:, -1], **shape) for t in tables), pairs)
+
+
+def _some_rows(loss: Loss, count: int, p: int, rng: np.random.Generator) -> Floats:
+    """Draw rows, most at corners, most with a target that one column explains."""
+    corners = rng.choice([-1.0, 1.0], (count, p))
+    X = np.where(rng.random((count, 1)) < 0.7, corners, rng.uniform(-1, 1, (count, p)))
+    y = np.where(rng.random(count) < 0.6, X[:, rng.integers(p)], rng.choice([-1.0, 1.0], count))
+    return np.column_stack([X, np.sign(y) if loss.classification else y])
+
+
+def _small(loss: Loss, rng: np.random.Generator) -> _Rows:
+    p, size = int(rng.integers(3, 6)), int(rng.integers(1, 3))
+    base = _some_rows(loss, int(rng.integers(0, 6)), p, rng)
+    radius, ridge = float(rng.choice([0.5, 1.0, 1.5])), float(rng.choice([0.0, 0.2]))
+    return _Rows(base, np.empty((0, p + 1)), size, radius, ridge)
+
+
+def _wide(loss: Loss, rng: np.random.Generator) -> _Rows:
+    found = _small(loss, rng)
+    clear = np.zeros((int(rng.integers(10, 150)), found.base.shape[1]))
+    clear[::2, 0] = clear[1::2, 1] = clear[:, -1] = 1.0
+    return _Rows(np.vstack([clear, found.base]), found.special, 2, found.radius, found.ridge)
+
+
+def _extremal(loss: Loss, rng: np.random.Generator) -> _Rows:
+    """Pull two disjoint supports to the end of the ball; what is bad for one is good for two."""
+    size = int(rng.integers(1, 3))
+    radius = float(rng.choice([1.0, 1.5]))
+    reach = radius * math.sqrt(size)  # the largest prediction
+    pull = np.ones((60, 2 * size + 1))
+    pull[:, :-1] *= min(1.0, 0.5 / reach)
+    lead = pull[: int(rng.integers(0, 60))].copy()
+    lead[:, size:-1] = 0.0  # these pull the first support only, and put it ahead
+    good = 1.0 if loss.classification else 1.0 / reach  # the good row is predicted without loss
+    special = []
+    for sign, first in itertools.product((1.0, -1.0), (True, False)):
+        one, two = np.full(size, sign), np.full(size, -sign * good)
+        special.append(np.concatenate([one, two, [-sign]] if first else [two, one, [-sign]]))
+    return _Rows(np.vstack([pull, lead]), np.array(special), size, radius, 0.0)
+
+
+def _swap(loss: Loss, rng: np.random.Generator) -> _Rows:
+    balanced = np.array(list(itertools.product([-1.0, 1.0], repeat=4)) * int(rng.integers(2, 9)))
+    base = np.column_stack([balanced, balanced[:, 0]])  # column 0 explains the target alone
+    little = np.array([[1.0, 0.5, 0.0, 0.0, 1.0]])  # column 1 helps a little
+    helps = np.array([[1.0, 0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0, 1.0], [1.0, 1, 0, 0, 1.0]])
+    return _Rows(np.vstack([base, little]), helps, 2, float(rng.choice([0.5, 0.7])), 0.0)
+
+
+KINDS: dict[str, Callable[[Loss, np.random.Generator], _Rows]] = {
+    "small": _small,
+    "wide": _wide,
+    "extremal": _extremal,
+    "swap": _swap,
+}
