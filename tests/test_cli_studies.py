@@ -179,9 +179,10 @@ def test_reproduce_passes_everything_on(tmp_path: Path, monkeypatch: pytest.Monk
     assert result.stdout == f"Written to {tmp_path / 'report.html'}\n"
     run("reproduce", "p100", "--quick")
     run("reproduce", "p100", "--quick", "--trials", 1, "--draws", 4)
-    plain = {"workers": 2, "quick": True, "out": Path("reproduction")}
+    plain = {"workers": 2, "quick": True, "draw_only": False, "out": Path("reproduction")}
+    own = {"workers": 1, "quick": False, "draw_only": False, "out": tmp_path}
     assert calls == [
-        ("all", {"trials": 3, "draws": 20, "workers": 1, "quick": False, "out": tmp_path}),
+        ("all", {"trials": 3, "draws": 20, **own}),
         ("p100", {"trials": 2, "draws": 10, **plain}),
         ("p100", {"trials": 1, "draws": 4, **plain}),
     ]
@@ -210,6 +211,24 @@ def test_reproduce_refuses_a_folder_it_cannot_use(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl").write_text("x,y\n1,2\n")
     mistake(run("reproduce", "hinge", "--quick", "--out", tmp_path), "no result of `dpsubset repro")
     assert (tmp_path / "results.jsonl").read_text() == "x,y\n1,2\n"
+
+
+def test_results_that_are_there_are_drawn_without_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a figure: two of its points, of one table each; another figure has none."""
+    asked = ["ablation-bound", "--draw-only", "--trials", 1, "--draws", 3, "--out", tmp_path]
+    mistake(run("reproduce", *asked), "leave --draw-only out")
+    jobs = jobs_of(settings().chosen("ablation-bound"), trials=1, draws=3)[1:3]
+    list(run_jobs(jobs, Results(tmp_path / "results.jsonl")))
+    known = (tmp_path / "results.jsonl").read_bytes()
+    runs = importlib.import_module("dpsubset.experiments.reproduction.main")
+    monkeypatch.setattr(runs, "run_jobs", lambda *given, **options: pytest.fail("a run"))
+    result = run("reproduce", "all", *asked[1:])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "results.jsonl").read_bytes() == known
+    assert {path.name.partition("-f")[0] for path in tmp_path.glob("*.png")} == {"ablation-bound"}
+    assert "Ablation of clipping" in (tmp_path / "report.html").read_text()
 
 
 def test_help_names_figures_and_options() -> None:

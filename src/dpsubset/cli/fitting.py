@@ -16,9 +16,9 @@ from dpsubset.estimators.linear import (
     check_share,
     check_units,
     fit_model,
-    rest_of,
 )
 from dpsubset.losses import Logistic, as_loss
+from dpsubset.privacy.guarantee import decimal_rest
 from dpsubset.privacy.ledger import as_ledger
 from dpsubset.tables import StoredModel, read_columns, read_table
 
@@ -45,7 +45,7 @@ def fit_table(
     if labels and request.classes is None:
         raise InputError("a model of labels names them: give --classes first,second")
     mechanisms = make_mechanisms(replace(request, epsilon=share * epsilon))
-    method = coefficient.mechanism(rest_of(epsilon, share * epsilon), request.neighbours)
+    method = coefficient.mechanism(decimal_rest(epsilon, share * epsilon), request.neighbours)
     plan = make_plan(request, mechanisms.values())
     fit = coefficient.problem(plan.rehearsal())
     method.prepare(fit, seeded=request.seed is not None)

@@ -27,6 +27,9 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer points, 2 tables, 10 draws: to see it work.")
     ] = False,
+    draw_only: Annotated[
+        bool, typer.Option("--draw-only", help="Run nothing: draw the results that are there.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for results, pictures and the report.")] = Path(
         "reproduction"
     ),
@@ -40,7 +43,15 @@ def reproduce(
 
         if quick:
             trials, draws = min(trials, 2), min(draws, 10)
-        report = main(figure, trials=trials, draws=draws, workers=jobs, quick=quick, out=out)
+        report = main(
+            figure,
+            trials=trials,
+            draws=draws,
+            workers=jobs,
+            quick=quick,
+            draw_only=draw_only,
+            out=out,
+        )
         typer.echo(f"Written to {report}")
 
 

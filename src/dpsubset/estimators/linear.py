@@ -17,7 +17,7 @@ from dpsubset.estimators.release import released_by
 from dpsubset.losses import Loss, as_loss
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import Guarantee, Ledger, compose
-from dpsubset.privacy.guarantee import decimal_sum, seeded_if
+from dpsubset.privacy.guarantee import seeded_if
 from dpsubset.privacy.ledger import charged
 from dpsubset.problem import Problem
 
@@ -29,7 +29,6 @@ __all__ = [
     "check_units",
     "fit_model",
     "in_units",
-    "rest_of",
 ]
 
 METHODS: tuple[str, ...] = ("objective-perturbation", "noisy-statistics")
@@ -123,18 +122,6 @@ def check_share(share: Any) -> float:
     if not (positive(share, "selection_share") < 1):
         raise InputError(f"selection_share must lie between 0 and 1, both excluded, not {share!r}")
     return float(share)
-
-
-def rest_of(epsilon: float, selection: float) -> float:
-    """Return what the selection leaves, so that both together are not above epsilon by rounding.
-
-    >>> 0.3 - 0.03 + 0.03 > 0.3, rest_of(0.3, 0.03) + 0.03 > 0.3
-    (True, False)
-    """
-    rest = epsilon - selection
-    while rest > 0 and decimal_sum([selection, rest]) > epsilon:
-        rest = math.nextafter(rest, 0.0)
-    return rest
 
 
 def check_units(

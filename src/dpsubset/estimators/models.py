@@ -20,7 +20,6 @@ from dpsubset.estimators.linear import (
     check_share,
     check_units,
     fit_model,
-    rest_of,
 )
 from dpsubset.estimators.selecting import DEFAULT_EPSILON, DEFAULT_NEIGHBOURS, Selecting
 from dpsubset.estimators.targets import Target, plan_target
@@ -28,6 +27,7 @@ from dpsubset.labels import found_classes
 from dpsubset.losses import Logistic, as_loss
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import Guarantee
+from dpsubset.privacy.guarantee import decimal_rest
 
 __all__ = ["SubsetClassifier", "SubsetRegressor"]
 
@@ -59,7 +59,9 @@ class _SubsetModel(Selecting):
         )
         coefficient.chosen_loss(as_loss(self.loss).classification)
         mechanism = self._mechanism()
-        method = coefficient.mechanism(rest_of(epsilon, mechanism.epsilon), mechanism.neighbours)
+        method = coefficient.mechanism(
+            decimal_rest(epsilon, mechanism.epsilon), mechanism.neighbours
+        )
         stated = self._state(X, y)
         check_units(stated.limits, stated.target.limits, self.clip)
         stated.warn_if_weaker(4)

@@ -67,8 +67,8 @@ class Searching(Mechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; a tolerance of the solver enlarges epsilon (T23)."""
-        self.solver.check(problem)
         promise = super().guarantee(problem)
+        self.solver.check(problem)
         if not self.solver.tolerance:
             return promise
         share = self.gap(problem) / problem.sensitivity(self.sensitivity)

@@ -113,8 +113,8 @@ class TopR(Searching):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; with finite trials its epsilon is the paper's epsilon' (T5)."""
-        count = self._resolved_count(problem)
         promise = super().guarantee(problem)
+        count = self._resolved_count(problem)
         if self.trials == math.inf or count == problem.n_supports:
             # the exponential mechanism of another score, so its range is bounded, too (T30)
             return promise if self.solver.tolerance else replace(promise, rho=self.epsilon**2 / 8.0)

@@ -18,6 +18,7 @@ __all__ = [
     "Guarantee",
     "compose",
     "compose_disjoint",
+    "decimal_rest",
     "decimal_sum",
     "rounded_up",
     "schema",
@@ -196,6 +197,17 @@ def decimal_sum(values: Iterable[float]) -> float:
     exact = sum((Fraction(repr(float(value))) for value in values), Fraction())
     near = float(exact)
     return near if Fraction(repr(near)) >= exact else math.nextafter(near, math.inf)
+
+
+def decimal_rest(whole: float, part: float) -> float:
+    """Return what a part leaves of a whole, as decimals, rounded down; 0 if nothing is left.
+
+    >>> decimal_rest(0.3, 0.1), 0.3 - 0.1
+    (0.2, 0.19999999999999998)
+    """
+    exact = Fraction(repr(float(whole))) - Fraction(repr(float(part)))
+    near = max(0.0, float(exact))
+    return near if Fraction(repr(near)) <= exact else max(0.0, math.nextafter(near, 0.0))
 
 
 def _is_size(value: Any) -> bool:

@@ -53,7 +53,7 @@ def _values(panel: str, metric: str, drawn: Curves) -> Iterator[str]:
         here = {m: p for m, points in drawn.items() for p in points if p.value == value}
         text = ", ".join(f"{method} {point.mean:.4g}" for method, point in here.items())
         trials = min(point.trials for point in here.values())
-        yield f"{panel}, {metric} at n = {value:g} ({trials} tables): {text}"
+        yield f"{panel}, {metric} at n = {value:g} (tables: {trials}): {text}"
 
 
 def _mistakes_above_top(panel: Panel, drawn: Curves) -> Iterator[str]:
@@ -82,7 +82,7 @@ def _above_rivals(panel: Panel, drawn: Curves) -> Iterator[str]:
         beaten = [r for r in rivals if last[name].mean > last[r].mean]
         others = [r for r in rivals if r not in beaten]
         text = ", ".join(f"{r} {last[r].mean:.3f}" for r in rivals)
-        verdict = "above both rivals" if not others else f"NOT above {', '.join(others)}"
+        verdict = "above the rivals" if not others else f"NOT above {', '.join(others)}"
         here = f"at n = {last[name].value:g} {name} has {last[name].mean:.3f}"
         yield f"{panel.name}: {here}, {verdict} ({text})"
 

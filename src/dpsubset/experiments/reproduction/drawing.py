@@ -78,8 +78,13 @@ def draw_figure(figure: Figure, rows: list[Row], folder: Path) -> list[Path]:
 def _draw_panel(
     place: Any, panel: Panel, metric: str, found: dict[str, list[Point]], rows: Iterable[Row]
 ) -> None:
+    values = sorted({p.value for points in found.values() for p in points})
     if panel.axis in _LOGARITHMIC:
         place.set_xscale("log")
+    elif len(values) == 1:
+        place.set_xticks(values)
+    else:
+        place.locator_params(axis="x", nbins=6)  # five digits have room
     ends = []
     for name in (m for m in panel.methods if m in found and settings().methods[m].drawn):
         method, points = settings().methods[name], found[name]

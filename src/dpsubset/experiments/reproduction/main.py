@@ -13,6 +13,7 @@ from dpsubset.experiments.reproduction.drawing import draw_figure, plotting
 from dpsubset.experiments.reproduction.report import write_report
 from dpsubset.experiments.reproduction.runs import Results, jobs_of, run_jobs
 from dpsubset.experiments.reproduction.settings import settings
+from dpsubset.experiments.reproduction.trial import Job
 
 __all__ = ["main"]
 
@@ -24,15 +25,31 @@ def main(
     draws: int = 50,
     workers: int = 2,
     quick: bool = False,
+    draw_only: bool = False,
     out: Path,
 ) -> Path:
-    """Run what is missing, draw, and write the report; return its path."""
+    """Run what is missing, unless told not to, draw, and write the report; return its path."""
     figures, workers = settings().chosen(name), whole(workers, "jobs", 1)
     plotting()  # a missing library is noticed now
     results = Results(out / "results.jsonl")
     jobs = jobs_of(figures, trials=trials, draws=draws, quick=quick)
     if not jobs:
         raise InputError(f"the figure {name!r} has no quick points: leave --quick out")
+    if not draw_only:
+        _run(jobs, results, workers)
+    rows = results.rows(jobs)
+    shown = {row["panel"] for row in rows}
+    figures = [figure for figure in figures if shown.intersection(figure.panels)]
+    if not figures:
+        raise InputError(f"{out} has no results of {name!r} yet: leave --draw-only out")
+    pictures = {figure.name: draw_figure(figure, rows, out) for figure in figures}
+    report = out / "report.html"
+    write_report(report, figures, rows, pictures, results.failures(jobs), draws)
+    return report
+
+
+def _run(jobs: list[Job], results: Results, workers: int) -> None:
+    """Run what is missing, with a bar that shows the time left."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -44,8 +61,3 @@ def main(
         task = progress.add_task("trials", total=len(jobs), completed=len(jobs) - len(missing))
         for job in run_jobs(missing, results, workers=workers):
             progress.update(task, advance=1, description=f"{job.panel}")
-    rows = results.rows(jobs)
-    pictures = {figure.name: draw_figure(figure, rows, out) for figure in figures}
-    report = out / "report.html"
-    write_report(report, figures, rows, pictures, results.failures(jobs), draws)
-    return report
