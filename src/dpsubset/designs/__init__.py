@@ -94,6 +94,8 @@ def _as_floats(X: Any) -> NDArray[np.floating]:
         raise InputError(
             "the table is ragged: every row needs the same number of columns"
         ) from None
+    except Exception:  # another library's table, with words of its own
+        raise InputError("the table cannot be turned into an array of numbers") from None
     if array.ndim != 2:
         raise InputError(
             f"the table must have two dimensions (rows and columns), not {array.ndim}; "

@@ -10,6 +10,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpsubset.errors import InputError
 from dpsubset.estimators.inputs import as_matrix
 from dpsubset.estimators.selecting import DEFAULT_EPSILON, DEFAULT_NEIGHBOURS, Selecting
 
@@ -188,7 +189,10 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
         check_is_fitted(self)
         table, _ = as_matrix(X)  # scikit-learn's own refusals would show entries
         if table.shape[0] > 0:
-            return super().transform(X)
+            try:
+                return super().transform(np.asarray(X) if isinstance(X, np.matrix) else X)
+            except ValueError as error:  # their words hold no entry: that was seen to above
+                raise InputError(str(error)) from None
         # scikit-learn refuses an empty table; where the number of rows is private, that tells it.
         validate_data(self, X, reset=False, skip_check_array=True)
         table = table.tocsr() if hasattr(table, "tocsr") else table

@@ -85,6 +85,7 @@ def _check(setting: Setting, share: float) -> None:
     """Say what is wrong with a setting before anything is simulated."""
     as_loss(setting.loss)
     whole(setting.size, "size", 1)
+    whole(setting.columns, "features", 1, most=10**7)
     positive(setting.snr, "snr")
     if not -1.0 < setting.rho < 1.0:
         raise InputError(f"rho must lie between -1 and 1, not {setting.rho!r}")
