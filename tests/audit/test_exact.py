@@ -160,7 +160,7 @@ def test_draws_bound_epsilon_from_below() -> None:
     for mechanism in (Exponential(3.0), PermuteAndFlip(3.0), TopR(3.0, count=2)):
         true = audit.exact(mechanism, q, [other]).epsilon
         found = audit.sampled(
-            mechanism, q, other, draws=20_000, confidence=1 - 1e-6, random_state=1
+            mechanism, q, other, draws=10_000, confidence=1 - 1e-6, random_state=1
         )
         assert 0.3 * true < found.epsilon <= true
         assert found.passed

@@ -14,6 +14,7 @@ from dpsubset.losses import as_loss
 
 __all__ = ["Answer", "check_picture", "draw_answer", "rows_for"]
 
+_MOST_COLUMNS = 10**7
 _FEWEST = 128
 _STEP = 2.0**0.25  # the answer is right to within a step
 
@@ -85,7 +86,8 @@ def _check(setting: Setting, share: float) -> None:
     """Say what is wrong with a setting before anything is simulated."""
     as_loss(setting.loss)
     whole(setting.size, "size", 1)
-    whole(setting.columns, "features", 1, most=10**7)
+    if setting.columns > _MOST_COLUMNS:
+        raise InputError(f"at most {_MOST_COLUMNS} columns are simulated, not {setting.columns!r}")
     positive(setting.snr, "snr")
     if not -1.0 < setting.rho < 1.0:
         raise InputError(f"rho must lie between -1 and 1, not {setting.rho!r}")

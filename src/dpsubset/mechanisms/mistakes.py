@@ -17,9 +17,9 @@ from dpsubset.mechanisms.base import Sampler
 from dpsubset.mechanisms.exponential import Exponential
 from dpsubset.mechanisms.searching import Searching
 from dpsubset.mechanisms.tested import check_delta, log_chances, passes
-from dpsubset.privacy import Guarantee, Randomness, exponent
+from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.privacy.ledger import LedgerLike
-from dpsubset.problem import Problem, check_problem
+from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support
 from dpsubset.sampling.race import draw_index
 from dpsubset.sampling.ranks import unrank
@@ -103,9 +103,7 @@ class Mistakes(Searching):
 
     def kappa(self, problem: Problem) -> float:
         """Return the exponent of the scores, from what the test leaves of epsilon."""
-        check_problem(problem)
-        delta = problem.sensitivity(self.sensitivity)
-        return exponent(self._epsilons[1], delta, self.neighbours)
+        return super().kappa(problem) * self._epsilons[1] / self.epsilon
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise, and without a test its condition on the data."""
