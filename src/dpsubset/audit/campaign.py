@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
@@ -169,34 +168,26 @@ def _audited(
     listed: Laws,
     draws: int,
 ) -> Finding:
-    violations: list[tuple[int, Violation]] = []
-    count, largest, beyond = 0, 0.0, 0.0
-    mechanism: Any = None
+    reports: list[tuple[int, ExactReport]] = []
     for number, family in enumerate(tables):
-        if not family.pairs:
-            continue
-        problems, places = _compact(family)
-        mechanism = make(problems[0], epsilon, relation)
-        report = exact_pairs(mechanism, problems, places, listed)
-        violations += [(number, violation) for violation in report.violations]
-        count += report.pairs
-        largest, beyond = max(largest, report.epsilon), max(beyond, report.delta)
+        if family.pairs:
+            problems, places = _compact(family)
+            mechanism = make(problems[0], epsilon, relation)
+            reports.append((number, exact_pairs(mechanism, problems, places, listed)))
     problem, hardest, report = _hardest(make, tables, epsilon, relation)
-    violations += [(-1, violation) for violation in report.violations]
-    count, largest = count + 1, max(largest, report.epsilon)
-    beyond = max(beyond, report.delta)
+    reports.append((-1, report))
     mechanism = make(problem, epsilon, relation)
     promise = mechanism.guarantee(problem)
     return Finding(
         name,
         loss,
         relation,
-        count,
+        sum(report.pairs for _, report in reports),
         promise.epsilon,
         promise.delta,
-        largest,
-        beyond,
-        tuple(violations),
+        max(report.epsilon for _, report in reports),
+        max(report.delta for _, report in reports),
+        tuple((number, found) for number, report in reports for found in report.violations),
         _followed(mechanism, problem, draws),
         sampled(mechanism, problem, hardest, draws=draws, confidence=0.999, random_state=0),
         replay(mechanism, problem, [hardest, *neighbouring(problem, 10, relation)]),

@@ -78,10 +78,10 @@ def column_positions(
     (0, 1)
     """
     try:
-        listed = [] if isinstance(given, (str, bytes)) else list(given)
+        listed = None if isinstance(given, (str, bytes)) else list(given)
     except TypeError:
         listed = None
-    if listed is None or isinstance(given, (str, bytes)):
+    if listed is None:
         raise InputError(f"{what} must be a list of column names or indices")
     places = None if names is None else {name: j for j, name in enumerate(names)}
     positions = [_position(entry, places, n_columns, what) for entry in listed]

@@ -18,6 +18,7 @@ from dpsubset.privacy import Randomness
 from dpsubset.problem import Problem
 
 __all__ = [
+    "MOST_DEALS",
     "Selector",
     "Voters",
     "check_selector",
@@ -34,7 +35,7 @@ Selector = Callable[[Floats, Floats, int], Iterable[int]]
 _HEAVY = 1e3  # included columns grow by this, so that the penalty hardly sees them
 _STEP = 1.3  # from one penalty to the next
 _STEPS = 60
-_MOST_DEALS = 5000
+MOST_DEALS = 5000
 
 
 def largest(values: Floats, count: int) -> NDArray[np.intp]:
@@ -142,10 +143,10 @@ def deals(rows: int, blocks: int, neighbours: str) -> list[NDArray[np.int64]]:
     else:
         sizes = np.bincount(np.arange(rows) % blocks, minlength=blocks)
         number = math.factorial(rows) // math.prod(math.factorial(int(k)) for k in sizes)
-    if number > _MOST_DEALS:
+    if number > MOST_DEALS:
         raise InputError(
             f"the law averages over all partitions of the rows, so it is listed for up to "
-            f"{_MOST_DEALS} of them; use draw"
+            f"{MOST_DEALS} of them; use draw"
         )
     every = (
         np.array(labels, dtype=np.int64) for labels in itertools.product(range(blocks), repeat=rows)

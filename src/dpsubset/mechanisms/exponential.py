@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from scipy.special import logsumexp
 
 from dpsubset.arrays import Floats
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.privacy import Guarantee
+from dpsubset.privacy.guarantee import with_bounded_range
 from dpsubset.problem import Problem
 from dpsubset.sampling.partition import Partition
 from dpsubset.sampling.pieces import Support
@@ -32,7 +31,7 @@ class Exponential(Mechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; log ratios have a range of epsilon, hence the zCDP bound (T30)."""
-        return replace(super().guarantee(problem), rho=self.epsilon * self.epsilon / 8.0)
+        return with_bounded_range(super().guarantee(problem))
 
     def _sampler(self, problem: Problem) -> Sampler:
         partition = Partition(problem, self.kappa(problem), self.limits)

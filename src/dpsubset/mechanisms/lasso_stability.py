@@ -15,7 +15,7 @@ from dpsubset.checks import one_of, positive, whole
 from dpsubset.errors import InputError
 from dpsubset.limits import Budget, Limits
 from dpsubset.mechanisms.base import Mechanism, Sampler
-from dpsubset.mechanisms.blocks import Selector, Voters, check_selector, deal, deals
+from dpsubset.mechanisms.blocks import MOST_DEALS, Selector, Voters, check_selector, deal, deals
 from dpsubset.mechanisms.lasso import Units, margin, units_of
 from dpsubset.mechanisms.tested import check_delta, passes, passing, threshold
 from dpsubset.privacy import Guarantee, Randomness, as_randomness
@@ -30,7 +30,6 @@ Stability = Callable[[Randomness], tuple[float, Support | None]]
 
 _CURVATURE = 0.25
 _MOST_BLOCKS = 100_000
-_MOST_DEALS = 5000
 
 
 class LassoStability(Mechanism):
@@ -149,7 +148,7 @@ class LassoStability(Mechanism):
             return
         voters, blocks = Voters(problem, self.selector, Budget(self.limits)), self._blocks()
         every = deals(problem.n_rows, blocks, self.neighbours)
-        if len(every) ** self.repeats > _MOST_DEALS:
+        if len(every) ** self.repeats > MOST_DEALS:
             raise InputError("the law is listed for fewer repeats or rows; use draw")
         ballots = [self._ballots(voters, labels, blocks) for labels in every]
         for chosen in itertools.product(ballots, repeat=self.repeats):

@@ -18,6 +18,7 @@ from dpsubset.limits import Limits
 from dpsubset.mechanisms.base import Sampler
 from dpsubset.mechanisms.searching import Searching
 from dpsubset.privacy import Guarantee, Randomness
+from dpsubset.privacy.guarantee import with_bounded_range
 from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support, Tail
@@ -117,7 +118,7 @@ class TopR(Searching):
         count = self._resolved_count(problem)
         if self.trials == math.inf or count == problem.n_supports:
             # the exponential mechanism of another score, so its range is bounded, too (T30)
-            return promise if self.solver.tolerance else replace(promise, rho=self.epsilon**2 / 8.0)
+            return promise if self.solver.tolerance else with_bounded_range(promise)
         log_q = _log_share(count, problem.n_supports)
         log_qt = self.trials * log_q
         log_rest = math.log(-math.expm1(log_qt))

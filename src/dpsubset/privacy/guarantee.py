@@ -20,9 +20,11 @@ __all__ = [
     "compose_disjoint",
     "decimal_rest",
     "decimal_sum",
+    "rounded_down",
     "rounded_up",
     "schema",
     "seeded_if",
+    "with_bounded_range",
 ]
 
 SYSTEM = "operating system"
@@ -176,6 +178,11 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         )
 
 
+def with_bounded_range(promise: Guarantee) -> Guarantee:
+    """Return the promise where log ratios span at most epsilon: rho is epsilon^2/8 (T30)."""
+    return replace(promise, rho=promise.epsilon * promise.epsilon / 8.0)
+
+
 def seeded_if(seeded: bool, promise: Guarantee) -> Guarantee:
     """Return the promise, marked as an experiment's if its randomness is seeded."""
     return replace(promise, randomness=SEEDED) if seeded else promise
@@ -205,9 +212,13 @@ def decimal_rest(whole: float, part: float) -> float:
     >>> decimal_rest(0.3, 0.1), 0.3 - 0.1
     (0.2, 0.19999999999999998)
     """
-    exact = Fraction(repr(float(whole))) - Fraction(repr(float(part)))
-    near = max(0.0, float(exact))
-    return near if Fraction(repr(near)) <= exact else max(0.0, math.nextafter(near, 0.0))
+    return max(0.0, rounded_down(Fraction(repr(float(whole))) - Fraction(repr(float(part)))))
+
+
+def rounded_down(exact: Fraction) -> float:
+    """Return the nearest float whose decimal is not above an exact number."""
+    near = float(exact)
+    return near if Fraction(repr(near)) <= exact else math.nextafter(near, -math.inf)
 
 
 def _is_size(value: Any) -> bool:

@@ -8,7 +8,6 @@ written down and never looked at.
 from __future__ import annotations
 
 import json
-import math
 import os
 import secrets
 import sqlite3
@@ -30,7 +29,7 @@ from dpsubset.errors import (
     RefusedError,
     UnprovenError,
 )
-from dpsubset.privacy.guarantee import Guarantee
+from dpsubset.privacy.guarantee import Guarantee, rounded_down
 from dpsubset.privacy.neighbours import check_neighbours
 
 __all__ = ["Entry", "Ledger", "LedgerLike", "as_ledger", "charged"]
@@ -173,7 +172,7 @@ class Ledger:
         """Epsilon and delta that are left and may be spent."""
         with self._open() as connection:
             epsilon, delta = _left(connection)
-        return _down(epsilon), _down(delta)
+        return rounded_down(epsilon), rounded_down(delta)
 
     def history(self) -> list[Entry]:
         """Return all spends, in their order."""
@@ -255,7 +254,7 @@ class Ledger:
             if any(Fraction(c) > free for c, free in zip(cost, left, strict=True)):
                 raise BudgetError(
                     f"the release asked for costs epsilon {cost[0]} and delta {cost[1]}, and "
-                    f"{_down(left[0])} and {_down(left[1])} are left in {self.path}: "
+                    f"{rounded_down(left[0])} and {rounded_down(left[1])} are left in {self.path}: "
                     "nothing was run, nothing was spent"
                 )
             connection.execute(
@@ -392,12 +391,6 @@ def _exists(path: Path) -> bool:
         return False
     except OSError as error:
         raise _wrong(path, f"cannot be used ({error.strerror})") from None
-
-
-def _down(value: Fraction) -> float:
-    """Return a number that fits in what is left."""
-    near = float(value)
-    return near if Fraction(_decimal(near)) <= value else math.nextafter(near, -math.inf)
 
 
 def _as_text(given: Mapping[str, Any], what: str) -> str:
