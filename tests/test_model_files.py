@@ -38,6 +38,8 @@ MODEL = StoredModel(
     probabilities=True,
     guarantee=compose(PARTS).to_dict(),
     settings={"epsilon": 1.0, "features": None, "always_include": ["a"], "intercept": True},
+    bounds=((-5.0, 5.0), (0.0, 1.0), (0.0, 9.0), (0.0, 7.0), (-1e17, 1e17)),
+    target_bounds=(-4.0, 1.5),
 )
 
 
@@ -142,15 +144,25 @@ def test_a_model_without_numbers_is_not_written(number: float) -> None:
         write_model(StoredModel("y", ("a",), (1.0,), number))
 
 
+def test_a_model_of_version_1_is_read_and_clips_nothing(path: Path) -> None:
+    content = {k: v for k, v in document(version=1).items() if "bounds" not in k}
+    old = outcome(path, signed(content))
+    assert old == replace(MODEL, bounds=None, target_bounds=None)
+
+
 def test_predictions_of_a_model() -> None:
     X = np.array([[1.0, 0, 3, 0, 0], [-9.0, 0, 0, 5, 0]])
     shown = MODEL.predict(X)
     assert list(shown) == [MODEL.target, "probability of yes"]
     assert shown[MODEL.target].tolist() == ["yes", "no"]
-    np.testing.assert_allclose(shown["probability of yes"], 1 / (1 + np.exp([-1.9, 9.1])))
+    np.testing.assert_allclose(shown["probability of yes"], 1 / (1 + np.exp([-1.9, 5.1])))
     assert list(replace(MODEL, probabilities=False).predict(X)) == [MODEL.target]
-    plain = replace(MODEL, classes=None).predict(X.astype(np.float32))
-    np.testing.assert_allclose(plain[MODEL.target], [1.9, -9.1])
+    plain = replace(MODEL, classes=None)
+    np.testing.assert_allclose(plain.predict(X.astype(np.float32))[MODEL.target], [1.5, -4.0])
+    far = replace(plain, target_bounds=None)
+    np.testing.assert_allclose(far.predict(X)[MODEL.target], [1.9, -5.1])
+    wide = replace(far, bounds=None)
+    np.testing.assert_allclose(wide.predict(X)[MODEL.target], [1.9, -9.1])
     assert MODEL.predict(X[:0])[MODEL.target].shape == (0,)
 
 
@@ -226,10 +238,10 @@ def test_added_and_removed_keys_are_noticed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("sign", [json.dumps, signed])
-@pytest.mark.parametrize("version", [0, -1, True, False, "1", None, 1.0, [1], 2, 10**30, 1.5])
+@pytest.mark.parametrize("version", [0, -1, True, False, "1", None, 1.0, [1], 3, 10**30, 1.5])
 def test_other_versions(path: Path, version: Any, sign: Callable[[Any], str]) -> None:
     text = refusal(path, sign(document(version=version)))
-    if isinstance(version, int) and version > 1:
+    if isinstance(version, int) and version > 2:
         assert f"version {version}" in text
         assert "newer" in text
 
@@ -268,6 +280,16 @@ WRONG: list[dict[str, Any]] = [
     {"classes": {"a": 1, "b": 2}},
     {"classes": 0},
     {"classes": False},
+    {"bounds": []},
+    {"bounds": [[0, 1]]},
+    {"bounds": [[0, 1]] * 4 + [[1, 0]]},
+    {"bounds": [[0, 1]] * 4 + [[0, "1"]]},
+    {"bounds": [[0, 1]] * 4 + [[0, 1, 2]]},
+    {"bounds": [[0, 1]] * 6},
+    {"bounds": {}},
+    {"target_bounds": [1, 1]},
+    {"target_bounds": 3},
+    {"target_bounds": [0, True]},
     {"probabilities": None},
     {"probabilities": "no"},
     {"probabilities": 1},

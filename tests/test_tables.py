@@ -255,8 +255,9 @@ def test_any_bytes_are_read_or_refused(content: bytes, kind: str) -> None:
 
 def labels_of(path: Path, classes: tuple[str, str] | None = None) -> list[float]:
     table = read_table(path, "y", labels=True, classes=classes)
-    assert table.y.dtype == np.float64
-    return table.y.tolist()
+    assert table.y.values.dtype == np.float64
+    assert table.y.named == (classes is not None)
+    return table.y.values.tolist()
 
 
 def label_refusal(path: Path, classes: tuple[str, str] | None = None) -> str:
@@ -313,7 +314,7 @@ def test_features_stay_numbers_beside_labels(tmp_path: Path) -> None:
     path = csv_file(tmp_path, "a,who,y\ntrue,Ann,yes\n2.5,Bob,no\n")
     table = read_table(path, "y", ["a"], labels=True)
     np.testing.assert_array_equal(table.X, [[1], [2.5]])
-    assert table.y.tolist() == [1, -1]
+    assert table.y.values.tolist() == [1, -1]
     assert "column 'who' holds text" in label_refusal(path)
     assert "--features" in label_refusal(path)
 

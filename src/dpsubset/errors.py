@@ -9,6 +9,7 @@ __all__ = [
     "LedgerError",
     "MissingExtraError",
     "OutOfMemoryError",
+    "PrivacyWarning",
     "RefusedError",
     "UnprovenError",
 ]
@@ -51,3 +52,7 @@ class OutOfMemoryError(DpsubsetError, MemoryError):
 
 class MissingExtraError(DpsubsetError, ImportError):
     """A package that only some users need is not installed: says which extra brings it."""
+
+
+class PrivacyWarning(UserWarning):
+    """Something around a fit may spend more than its guarantee says: fits again, fitted steps."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import dataclass
 from decimal import Decimal
-from numbers import Integral, Real
+from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from dpsubset.arrays import Floats
 from dpsubset.designs import unmasked
 from dpsubset.errors import InputError
 
-__all__ = ["as_labels", "found_classes", "named_classes"]
+__all__ = ["Labels", "as_labels", "named_classes"]
 
 MISSING_LABELS = (
     "the labels hold missing or infinite values; a classification loss takes numbers, truth values "
@@ -23,14 +25,43 @@ MISSING_LABELS = (
     "table)"
 )
 
+_WHOLE = 2.0**53  # beyond it float64 has gaps between whole numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels as -1 and +1, and whether it is public which class is which.
+
+    Where the classes were read off the labels, one row may exchange them for all others: in a
+    table whose only "a" becomes a "c", all "b" go from the second class to the first. Symmetric
+    losses do not see it in a score; coefficients, votes of blocks and predictions would.
+    """
+
+    values: Floats
+    named: bool
+
+    def __post_init__(self) -> None:
+        if not np.isin(self.values, (-1.0, 1.0)).all():
+            raise InputError("labels are -1 and +1 here: use as_labels first")
+
+    @classmethod
+    def of(cls, y: Any, classes: Any = None, *, option: str = "classes=(first, second)") -> Labels:
+        """Read labels as `as_labels` does.
+
+        >>> Labels.of(["no", "yes"]).named, Labels.of(["no", "no"], ("no", "yes")).named
+        (False, True)
+        """
+        return cls(as_labels(y, classes, option=option), named=classes is not None)
+
 
 def as_labels(y: Any, classes: Any = None, *, option: str = "classes=(first, second)") -> Floats:
     """Return -1 for the first and +1 for the second of two classes.
 
     `classes` names the two, as public knowledge. Without it they are read off the labels, in
     sorted order, and a table that holds only one of them, or a third, is refused: such a refusal
-    depends on the data. Which class is +1 depends on the data then, too, and shows nowhere: a loss
-    l(y, t) = l(-y, -t), as hinge and logistic are, has the same scores for flipped labels.
+    depends on the data. Which class is +1 depends on the data then, too: a loss with
+    l(y, t) = l(-y, -t), as hinge and logistic are, has the same scores for flipped labels, and
+    whatever sees more than scores must have the classes named (`Labels`).
 
     `option` is how an error names the way to give the classes.
 
@@ -45,20 +76,13 @@ def as_labels(y: Any, classes: Any = None, *, option: str = "classes=(first, sec
     return np.where(high, 1.0, -1.0)
 
 
-def found_classes(y: Any) -> tuple[Any, Any]:
-    """Return the two classes that occur in the labels, in sorted order; others are refused.
-
-    >>> found_classes([1, 0, 1])
-    (0, 1)
-    """
-    first, second = _two_of(_plain(y), "classes=(first, second)")
-    return first.item(), second.item()
-
-
 def _two_of(array: NDArray[Any], option: str) -> tuple[Any, Any]:
     found = np.unique(array)
     if found.size != 2:
         raise _not_two(found.size, option)
+    if found.dtype.kind == "f" and np.abs(found).max() >= _WHOLE:
+        # They may have been whole numbers before one row made floats of all.
+        raise InputError(f"labels of so many digits are told apart by their names only: {option}")
     return found[0], found[1]
 
 
@@ -122,7 +146,7 @@ def _plain(y: Any) -> NDArray[Any]:
         array = _from_objects(array.astype(object))
     if array.dtype.kind == "c":
         raise InputError("Complex data not supported: labels are numbers, truth values or strings")
-    if array.dtype.kind not in "fiubU":
+    if array.dtype.kind not in "fiubUO":
         raise InputError(
             f"the target has type {array.dtype.type.__name__}; labels are numbers, truth values or "
             "strings"
@@ -142,10 +166,17 @@ def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
         raise InputError(MISSING_LABELS)
     if not all(issubclass(kind, (Real, Decimal, np.bool_)) for kind in kinds):
         raise InputError("the labels must be all numbers, all truth values or all strings")
-    with suppress(OverflowError):  # whole numbers stay whole: codes of classes may have many digits
-        if all(issubclass(kind, Integral) for kind in kinds):
-            return array.astype(np.int64)
-    try:
-        return array.astype(np.float64)
-    except (OverflowError, TypeError, ValueError):
-        raise InputError("the labels hold numbers beyond the range of float64") from None
+    # Numbers are told apart as they are. As float64 two long codes could become one class, and one
+    # row of another type would be enough to have all rows compared as float64.
+    numbers = np.empty(len(entries), dtype=object)
+    numbers[:] = [_exact(entry) for entry in entries]
+    return numbers
+
+
+def _exact(entry: Any) -> Any:
+    """Return a Python number that compares exactly with all others."""
+    number = entry.item() if isinstance(entry, np.generic) else entry
+    finite = number.is_finite() if isinstance(number, Decimal) else number - number == 0
+    if not finite:
+        raise InputError(MISSING_LABELS)
+    return Fraction(number) if isinstance(number, Decimal) else number

@@ -16,7 +16,7 @@ from dpsubset.checks import one_of, positive
 from dpsubset.designs import ColumnCache, Design, Features, Gram, as_design, unmasked
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError, UnprovenError
-from dpsubset.labels import as_labels
+from dpsubset.labels import Labels, as_labels
 from dpsubset.losses import Fit, Loss, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
 
@@ -56,7 +56,9 @@ class Problem:
     groups : list of lists of columns, optional
         Features; in this version each holds one column.
     classes : pair, optional
-        The two classes of a classification target, if they are not to be read off the labels.
+        The two classes of a classification target, as public knowledge. Read off the labels they
+        are good for scores only: mechanisms that see more of the labels refuse such a problem,
+        since one row may then exchange the classes of all others.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class Problem:
     def __init__(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | Labels,
         *,
         size: int,
         x_bound: float,
@@ -88,14 +90,7 @@ class Problem:
         self.y_bound = 1.0 if self.loss.classification else positive(y_bound, "y_bound")
         self.radius = positive(radius, "radius")
         self.ridge = positive(ridge, "ridge", zero=True)
-        if classes is not None and not self.loss.classification:
-            raise InputError(f"classes are for classification; the {self.loss.name} loss has none")
-        if classes is None and self.loss.classification and not self.loss.symmetric:
-            raise InputError(
-                f"the {self.loss.name} loss may treat its two classes differently, so which is "
-                "which must be public: give classes=(first, second)"
-            )
-        self.y = as_labels(y, classes) if self.loss.classification else _target(y, self.y_bound)
+        self.y, self.classes_named = self._read(y, classes)
         self._remembered: dict[bytes, tuple[Floats, float, float]] = {}
         given = isinstance(X, Design)
         self.design = X if given else as_design(X, bound=self.x_bound, partner=self.y)
@@ -108,6 +103,21 @@ class Problem:
             raise InputError("the target and the table have different numbers of rows")
         self.features = Features.of(groups, self.design.n_columns)
         self._choose(size, include, exclude)
+
+    def _read(self, y: ArrayLike | Labels, classes: Sequence[Any] | None) -> tuple[Floats, bool]:
+        """Return the target as numbers, and whether its classes are public, if it has any."""
+        name = self.loss.name
+        if not self.loss.classification:
+            if classes is not None or isinstance(y, Labels):
+                raise InputError(f"classes are for classification; the {name} loss has none")
+            return _target(y, self.y_bound), True
+        named = y.named if isinstance(y, Labels) else classes is not None
+        if not (named or self.loss.symmetric):
+            raise InputError(
+                f"the {name} loss may treat its two classes differently, so which is which must be "
+                "public: give classes=(first, second)"
+            )
+        return (y if isinstance(y, Labels) else Labels.of(y, classes)).values, named
 
     def _choose(self, size: int, include: Iterable[int], exclude: Iterable[int]) -> None:
         p = len(self.features)
@@ -137,6 +147,11 @@ class Problem:
         return len(self.features)
 
     @property
+    def allowed(self) -> tuple[int, ...]:
+        """The columns that a support may hold."""
+        return tuple(sorted((*self.include, *self.free.tolist())))
+
+    @property
     def to_choose(self) -> int:
         """How many columns are chosen beside the included ones."""
         return self.size - len(self.include)
@@ -151,7 +166,7 @@ class Problem:
         labels = self.loss.classification
         return Problem(
             X,
-            y,
+            Labels(as_labels(y, (-1.0, 1.0)), self.classes_named) if labels else y,
             size=self.size,
             loss=self.loss,
             x_bound=self.x_bound,
@@ -160,7 +175,6 @@ class Problem:
             ridge=self.ridge,
             include=self.include,
             exclude=self.exclude,
-            classes=(-1.0, 1.0) if labels else None,
         )
 
     @property
@@ -270,6 +284,16 @@ def check_problem(problem: Any) -> None:
         raise InputError(
             f"a Problem is needed, not {type(problem).__name__}: Problem(X, y, size=..., "
             "x_bound=..., y_bound=..., radius=...)"
+        )
+
+
+def check_classes_named(problem: Problem, who: str) -> None:
+    """Refuse a problem whose classes were read off its labels, where more than scores sees them."""
+    if not problem.classes_named:
+        raise InputError(
+            f"{who} must know which of the two classes is which, and that must be public: one "
+            "label of the table could exchange them otherwise. Name the classes: "
+            "classes=(first, second), or --classes first,second"
         )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from coefficients.exact import LABELLED
 
 from dpsubset import Problem
+from dpsubset.audit.densities import LABELLED
 from dpsubset.coefficients import CoefficientMechanism
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from coefficients.exact import LABELLED, LOSSES, Grid, Law, make_grid, shortened
 from coefficients.problems import make_problem, released
 from scipy import stats
 
 from dpsubset import Problem
+from dpsubset.audit.densities import LABELLED, LOSSES, Grid, Law, make_grid, shortened
 from dpsubset.coefficients import ObjectivePerturbation
 from dpsubset.privacy import Randomness, as_randomness
 

@@ -8,8 +8,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-from coefficients.exact import LABELLED, LOSSES, derivatives
 
+from dpsubset.audit.densities import LABELLED, LOSSES, derivatives
 from dpsubset.coefficients import minimum
 from dpsubset.coefficients.minimum import IMPRECISE, minimise
 from dpsubset.errors import UnprovenError

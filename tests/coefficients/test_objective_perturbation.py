@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from coefficients.exact import (
+
+from dpsubset import Problem
+from dpsubset.audit.densities import (
     LABELLED,
     LOSSES,
     Grid,
@@ -23,8 +25,6 @@ from coefficients.exact import (
     make_grid,
     shortened,
 )
-
-from dpsubset import Problem
 from dpsubset.coefficients import ObjectivePerturbation
 from dpsubset.losses import Huber
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from coefficients.exact import LABELLED, LOSSES, shortened
 from coefficients.problems import make_problem, released
 from scipy import stats
 
 from dpsubset import Problem
+from dpsubset.audit.densities import LABELLED, LOSSES, shortened
 from dpsubset.coefficients import ObjectivePerturbation, objective_perturbation
 from dpsubset.coefficients import objective as module
 from dpsubset.errors import InputError

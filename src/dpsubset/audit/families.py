@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,10 +29,14 @@ _MORE = 5  # rows that may be there under add-remove: 80 pairs
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Problems of the same public shape, and which of them are neighbours."""
+    """Problems of the same public shape, and which of them are neighbours.
+
+    `rows` counts the rows as they were before a problem was made of them, if that matters.
+    """
 
     problems: tuple[Problem, ...]
     pairs: tuple[tuple[int, int], ...]
+    rows: tuple[Counter[Any], ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def row_counts(problem: Problem) -> Counter[bytes]:
     return Counter(row.tobytes() for row in rows_of(problem) + 0.0)  # -0.0 is 0.0
 
 
-def check_neighbour(first: Counter[bytes], other: Counter[bytes], neighbours: str) -> None:
+def check_neighbour(first: Counter[Any], other: Counter[Any], neighbours: str) -> None:
     """Refuse tables, as counts of their rows, that are no neighbours; replace-one allows equal."""
     gone, new = (first - other).total(), (other - first).total()
     added = neighbours == "add-remove"

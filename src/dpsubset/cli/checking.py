@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpsubset.cli.ending import errors_as_text
+from dpsubset.errors import InputError
 
 if TYPE_CHECKING:
     from dpsubset.audit.campaign import Finding
+    from dpsubset.audit.doors import DoorFinding
     from dpsubset.privacy import Ledger
 
 __all__ = ["audit", "show_ledger"]
@@ -76,7 +78,10 @@ def audit(
         str,
         typer.Option(
             help="permute-and-flip, exponential, top-r, 'top-r, 3 trials', 'mistakes, tested', "
-            "'mistakes, else exponential', sample-aggregate, lasso-stability, or all."
+            "'mistakes, else exponential', sample-aggregate, lasso-stability; an estimator or a "
+            "method for coefficients: SubsetSelector, 'SubsetSelector, classes found', "
+            "SubsetRegressor, SubsetClassifier, objective-perturbation, noisy-statistics, "
+            "'CSV files'; or all."
         ),
     ] = "all",
     loss: Annotated[str, typer.Option(help="A loss by its name, or all.")] = "all",
@@ -93,24 +98,47 @@ def audit(
     """
     with errors_as_text():
         from dpsubset.audit.campaign import AUDITED, LOSSES, campaign
+        from dpsubset.audit.doors import DOORS, doors
         from dpsubset.checks import positive, whole
         from dpsubset.privacy import NEIGHBOURS, check_neighbours
 
-        found = campaign(
-            list(AUDITED) if mechanism == "all" else [mechanism],
-            LOSSES if loss == "all" else [loss],
-            list(NEIGHBOURS) if neighbours == "all" else [check_neighbours(neighbours)],
-            pairs=pairs,
-            epsilon=positive(epsilon, "epsilon"),
-            seed=whole(seed, "seed", 0),
-        )
+        relations = list(NEIGHBOURS) if neighbours == "all" else [check_neighbours(neighbours)]
+        options: dict[str, Any] = {
+            "pairs": pairs,
+            "epsilon": positive(epsilon, "epsilon"),
+            "seed": whole(seed, "seed", 0),
+        }
         passed = []
-        for finding in found:
-            _print_finding(finding)
-            passed.append(finding.passed)
+        if mechanism not in DOORS:
+            names = list(AUDITED) if mechanism == "all" else [mechanism]
+            losses = LOSSES if loss == "all" else [loss]
+            for finding in campaign(names, losses, relations, **options):
+                _print_finding(finding)
+                passed.append(finding.passed)
+        if mechanism in DOORS or mechanism == "all":
+            opened = None if mechanism == "all" else [mechanism]
+            only = None if loss == "all" else [loss]
+            for door in doors(opened, relations, losses=only, **options):
+                _print_door(door)
+                passed.append(door.passed)
+        if not passed:
+            raise InputError(f"{mechanism} has no audit with the loss {loss!r}")
         typer.echo(f"{sum(passed)} of {len(passed)} combinations passed.")
         if not all(passed):
             raise typer.Exit(1)
+
+
+def _print_door(finding: DoorFinding) -> None:
+    said = "passed  " if finding.passed else "VIOLATED"
+    typer.echo(
+        f"{said}  {finding.door:<29}  {finding.loss:<15}  {finding.neighbours:<11}  "
+        f"{finding.pairs:>6} pairs: log ratio {finding.largest:.4f} of {finding.epsilon:.4f}"
+    )
+    if not finding.passed:
+        typer.echo(
+            f"    {finding.worst}; {finding.refused} tables refused; one row changed "
+            f"{finding.moved} rows"
+        )
 
 
 def _print_finding(finding: Finding) -> None:

@@ -11,6 +11,7 @@ from dpsubset.checks import positive
 from dpsubset.cli.plan import Request, make_mechanisms, make_plan
 from dpsubset.cli.selection import settings_of, warnings_of
 from dpsubset.errors import InputError
+from dpsubset.estimators.bounds import narrowed
 from dpsubset.estimators.linear import (
     Coefficient,
     check_share,
@@ -59,6 +60,7 @@ def fit_table(
         mechanism, method, problem, coefficient, len(plan.features), request.seed, ledger
     )
     line, intercept = fitted.in_units(plan.limits, plan.target_limits, request.clip)
+    lower, upper = narrowed(plan.limits, request.clip)
     model = StoredModel(
         request.target,
         tuple(plan.features[j] for j in fitted.support),
@@ -77,6 +79,8 @@ def fit_table(
             "coefficient_ridge": fit.ridge,
             "delta": method.delta,
         },
+        tuple((float(lower[j]), float(upper[j])) for j in fitted.support),
+        plan.target_limits,
     )
     return model, warnings_of(request, [fitted.guarantee], method.delta)
 

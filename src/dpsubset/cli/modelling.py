@@ -139,8 +139,8 @@ def predict(
 ) -> None:
     """Predict the target for the rows of TABLE, one line a row, as CSV.
 
-    Predictions are computed from the rows of TABLE as they are. The model is private; predictions
-    for private rows tell of those rows.
+    Rows are clipped to the bounds of the fit, and predicted numbers to the target's. The model is
+    private; predictions for private rows tell of those rows.
     """
     with errors_as_text():
         from dpsubset.cli.fitting import predictions

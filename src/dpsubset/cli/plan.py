@@ -24,6 +24,7 @@ from dpsubset.estimators.release import (
     make_mechanism,
     make_problem,
 )
+from dpsubset.labels import Labels
 from dpsubset.losses import Loss, as_loss
 from dpsubset.mechanisms import Mechanism
 from dpsubset.problem import Problem
@@ -86,8 +87,9 @@ class Plan:
 
     def rehearsal(self) -> Problem:
         """State the problem of an empty table: finds a wrong parameter before any row is read."""
-        nothing = np.empty((0, len(self.features)))
-        return self.state(nothing, nothing[:, 0], "add-remove")
+        nothing, no_target = np.empty((0, len(self.features))), np.empty(0)
+        target = Labels(no_target, self.classes is not None) if self.labels else no_target
+        return self.state(nothing, target, "add-remove")
 
 
 def make_plan(request: Request, mechanisms: Iterable[Mechanism]) -> Plan:

@@ -17,7 +17,7 @@ from dpsubset.mechanisms.base import asked_of
 from dpsubset.privacy import Guarantee, Randomness, as_randomness, check_neighbours
 from dpsubset.privacy.guarantee import seeded_if
 from dpsubset.privacy.ledger import LedgerLike, as_ledger, charged
-from dpsubset.problem import Problem, check_problem
+from dpsubset.problem import Problem, check_classes_named, check_problem
 
 __all__ = ["CoefficientMechanism", "Coefficients"]
 
@@ -78,6 +78,7 @@ class CoefficientMechanism(ABC):
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; it depends on public parameters only."""
         check_problem(problem)
+        check_classes_named(problem, f"{self.name} of a classification loss")
         return Guarantee(
             self.name,
             self.epsilon,

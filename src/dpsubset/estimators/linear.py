@@ -14,6 +14,7 @@ from dpsubset.coefficients import CoefficientMechanism, NoisyStatistics, Objecti
 from dpsubset.errors import InputError
 from dpsubset.estimators.bounds import narrowed
 from dpsubset.estimators.release import released_by
+from dpsubset.labels import Labels
 from dpsubset.losses import Loss, as_loss
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import Guarantee, Ledger, compose
@@ -76,14 +77,13 @@ class Coefficient:
             radius = _LABEL_RADIUS if labels else _RADIUS.get(loss.name, 1.0)
         return Problem(
             selection.design,
-            selection.y,
+            Labels(selection.y, selection.classes_named) if labels else selection.y,
             size=selection.size,
             loss=loss,
             x_bound=selection.x_bound,
             y_bound=selection.y_bound,
             radius=radius,
             ridge=self.ridge,
-            classes=(-1.0, 1.0) if labels else None,
         )
 
 

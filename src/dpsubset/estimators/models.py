@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsubset.arrays import Floats
 from dpsubset.checks import positive
+from dpsubset.coefficients import CoefficientMechanism
 from dpsubset.errors import InputError
+from dpsubset.estimators.bounds import narrowed
 from dpsubset.estimators.inputs import MISSING, as_matrix
 from dpsubset.estimators.linear import (
     Coefficient,
@@ -21,9 +23,13 @@ from dpsubset.estimators.linear import (
     check_units,
     fit_model,
 )
-from dpsubset.estimators.selecting import DEFAULT_EPSILON, DEFAULT_NEIGHBOURS, Selecting
+from dpsubset.estimators.selecting import (
+    DEFAULT_EPSILON,
+    DEFAULT_NEIGHBOURS,
+    Selecting,
+    Stated,
+)
 from dpsubset.estimators.targets import Target, plan_target
-from dpsubset.labels import found_classes
 from dpsubset.losses import Logistic, as_loss
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import Guarantee
@@ -44,10 +50,10 @@ class _SubsetModel(Selecting):
 
     support_: NDArray[np.bool_]
     guarantee_: Guarantee
+    bounds_X_: Floats
 
-    def _fit(self, X: Any, y: Any) -> tuple[Floats, float, Target]:
-        """Select, fit, and return coefficients and intercept in the units of the table."""
-        self._forget()
+    def _prepared(self, X: Any, y: Any) -> tuple[Stated, Coefficient, CoefficientMechanism]:
+        """Check all parameters and read the table; nothing is spent."""
         epsilon = positive(self.epsilon, "epsilon")
         check_share(self.selection_share)
         coefficient = Coefficient(
@@ -64,7 +70,14 @@ class _SubsetModel(Selecting):
         )
         stated = self._state(X, y)
         check_units(stated.limits, stated.target.limits, self.clip)
+        return stated, coefficient, method
+
+    def _fit(self, X: Any, y: Any) -> tuple[Floats, float, Target]:
+        """Select, fit, and return coefficients and intercept in the units of the table."""
+        self._forget()
+        stated, coefficient, method = self._prepared(X, y)
         stated.warn_if_weaker(4)
+        self._warn(self.epsilon, 4)
         model = fit_model(
             stated.mechanism,
             method,
@@ -77,6 +90,7 @@ class _SubsetModel(Selecting):
         self.support_ = np.zeros(stated.n_columns, dtype=bool)
         self.support_[list(model.support)] = True
         self.guarantee_ = model.guarantee
+        self.bounds_X_ = np.array(narrowed(stated.limits, self.clip))
         return *model.in_units(stated.limits, stated.target.limits, self.clip), stated.target
 
     def _selection_epsilon(self) -> Any:
@@ -95,7 +109,7 @@ class _SubsetModel(Selecting):
             )
 
     def _predicted(self, X: Any) -> Floats:
-        """Return X coef + intercept for a table with the columns of the fit."""
+        """Return X coef + intercept for a table with the columns of the fit, clipped as there."""
         check_is_fitted(self)
         table, _ = as_matrix(X)
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -104,9 +118,10 @@ class _SubsetModel(Selecting):
         if not np.isfinite(table.data if sparse else table).all():
             raise InputError(f"the table {MISSING}")
         chosen = np.flatnonzero(self.support_)
-        part = table[:, chosen].toarray() if sparse else table[:, chosen]
+        part = (table[:, chosen].toarray() if sparse else table[:, chosen]).astype(np.float64)
+        part = np.clip(part, *self.bounds_X_[:, chosen])
         line = np.ravel(self.coef_)[chosen]
-        return np.asarray(part.astype(np.float64) @ line + float(np.ravel(self.intercept_)[0]))
+        return np.asarray(part @ line + float(np.ravel(self.intercept_)[0]))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
@@ -158,6 +173,10 @@ always_include, fit_intercept, max_seconds, random_state, ledger
         The selected columns.
     guarantee_ : Guarantee
         What selection and coefficients guarantee together.
+    bounds_X_ : array of shape (2, p)
+        The bounds that columns were clipped to, and are clipped to by `predict`: lower, upper.
+    bounds_y_ : pair (lower, upper)
+        The bounds of the target, which predictions are clipped to.
     n_features_in_, feature_names_in_
         Number and names of the columns seen by `fit`.
 
@@ -176,6 +195,7 @@ always_include, fit_intercept, max_seconds, random_state, ledger
 
     coef_: Floats
     intercept_: float
+    bounds_y_: tuple[float, float]
 
     def __init__(
         self,
@@ -234,15 +254,18 @@ always_include, fit_intercept, max_seconds, random_state, ledger
         y : array or Series of shape (n,)
             The target, numbers.
         """
-        self.coef_, self.intercept_, _ = self._fit(X, y)
+        self.coef_, self.intercept_, target = self._fit(X, y)
+        assert target.limits is not None
+        self.bounds_y_ = target.limits
         return self
 
     def predict(self, X: Any) -> Floats:
         """Return a prediction for every row of a table with the columns of the fit.
 
-        Rows are used as they are: unlike those of the fit they are not clipped to the bounds.
+        Rows are clipped to the bounds of the fit, and predictions to the bounds of the target: a
+        line is good for the values that it was fitted to. Both bounds are public.
         """
-        return self._predicted(X)
+        return np.clip(self._predicted(X), *self.bounds_y_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -265,10 +288,10 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
 
     Parameters
     ----------
-    classes : pair, default=None
-        The two classes, as public knowledge. Without it they are read off the labels, and a table
-        that holds only one class, or a third, is refused; which two they are then depends on the
-        data and is outside the guarantee.
+    classes : pair
+        The two classes, as public knowledge: `fit` refuses without. They are part of the model,
+        and one label of the table could exchange them if they were read off it. A table may hold
+        one of them only; a label beside the two is refused, which tells that there was one.
     loss : str or Loss, default="hinge"
         The loss of the selection: "hinge", "logistic" or "huber_hinge".
     coefficient_loss : str or Loss, default=None
@@ -284,7 +307,7 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         One coefficient for each column, 0 for those that were not selected.
     intercept_ : array of shape (1,)
         The intercept.
-    support_, guarantee_, n_features_in_, feature_names_in_
+    support_, guarantee_, bounds_X_, n_features_in_, feature_names_in_
         As for `SubsetRegressor`.
 
     Examples
@@ -392,10 +415,13 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
             raise InputError(
                 f"the {loss.name} loss is for a target of numbers: take SubsetRegressor"
             )
-        classes = self.classes
-        if classes is None and loss.symmetric and y is not None:
-            classes = found_classes(y)
-        return plan_target(loss, None, classes)
+        if self.classes is None:
+            raise InputError(
+                "SubsetClassifier needs the names of the two classes, classes=(first, second): "
+                "they are part of the model, and which is which must be public. Read off the "
+                "labels, they could tell of a label that one person alone has"
+            )
+        return plan_target(loss, None, self.classes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,6 +15,7 @@ from dpsubset.checks import positive
 from dpsubset.designs import as_design
 from dpsubset.errors import InputError
 from dpsubset.estimators.bounds import narrowed, rescale_target
+from dpsubset.labels import Labels
 from dpsubset.mechanisms import (
     Exponential,
     LassoStability,
@@ -144,7 +145,7 @@ def check_seed(random_state: Any, name: str) -> int | np.random.Generator | None
 
 def make_problem(
     X: Any,
-    y: NDArray[np.float64],
+    y: NDArray[np.float64] | Labels,
     limits: tuple[NDArray[np.float64], NDArray[np.float64]],
     target_limits: tuple[float, float] | None,
     choice: Choice,
@@ -153,8 +154,7 @@ def make_problem(
 ) -> Problem:
     """Map columns and target onto [-1, 1] by their public limits and state the problem.
 
-    A target without limits is one of labels, -1 and +1 already. Both classes are named to the
-    problem, so that a table may hold one of them only.
+    A target without limits is one of labels, -1 and +1 already; a table may hold one of them only.
 
     Under replace-one the number of rows is public and must not be zero; under add-remove it is
     private, so an empty table is a table like any other.
@@ -171,9 +171,12 @@ def make_problem(
         # The constant column comes last, is always included and is dropped from the release.
         include, size = (*include, design.n_columns), size + 1
         design = design.with_ones()
+    target = y
+    if not (isinstance(y, Labels) or target_limits is None):
+        target = rescale_target(y, narrowed(target_limits, choice.clip))
     return Problem(
         design,
-        y if target_limits is None else rescale_target(y, narrowed(target_limits, choice.clip)),
+        target,
         size=size,
         loss=choice.loss,
         x_bound=1.0,
@@ -181,7 +184,6 @@ def make_problem(
         radius=choice.radius,
         ridge=choice.ridge,
         include=include,
-        classes=(-1.0, 1.0) if target_limits is None else None,
     )
 
 

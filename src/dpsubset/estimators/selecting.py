@@ -15,6 +15,7 @@ from dpsubset.checks import yes_or_no
 from dpsubset.errors import InputError
 from dpsubset.estimators.bounds import column_limits
 from dpsubset.estimators.inputs import as_matrix, column_positions
+from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
 from dpsubset.estimators.release import (
     Choice,
     check_seed,
@@ -34,7 +35,10 @@ from dpsubset.problem import Problem
 
 __all__ = ["DEFAULT_EPSILON", "DEFAULT_NEIGHBOURS", "Selecting", "Stated"]
 
-_RESULTS = ("support_", "release_", "guarantee_", "classes_", "coef_", "intercept_")
+_RESULTS = (
+    *("support_", "release_", "guarantee_", "classes_"),
+    *("coef_", "intercept_", "bounds_X_", "bounds_y_"),
+)
 DEFAULT_EPSILON = 1.0
 DEFAULT_NEIGHBOURS = "replace-one"
 
@@ -89,6 +93,21 @@ class Selecting(BaseEstimator):  # type: ignore[misc]
     max_seconds: Any
     random_state: Any
     ledger: Any
+
+    def __sklearn_clone__(self) -> Any:
+        copied = super().__sklearn_clone__()
+        copied._lineage = self._family().copy()
+        return copied
+
+    def _family(self) -> Lineage:
+        """Return this estimator's place among its copies."""
+        found: Lineage = self.__dict__.setdefault("_lineage", Lineage())
+        return found
+
+    def _warn(self, epsilon: float, level: int) -> None:
+        """Warn of what breaks the guarantee from outside; before anything is spent."""
+        warn_of_fitted_steps(self, level + 1)
+        warn_of_refits(self._family(), epsilon, level + 1)
 
     def _forget(self) -> None:
         """Drop the results of an earlier fit: a fit that fails leaves none behind."""

@@ -47,7 +47,8 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
         off the labels, and a table that holds only one class, or a third, is refused: as with
         missing values, the refusal itself depends on the data and is outside the guarantee. With
         `classes` a table may hold one class only; a label beside the two is still refused. A loss
-        of your own may treat the classes differently, and needs them named.
+        of your own may treat the classes differently, and mechanisms by votes of blocks
+        ("sample-aggregate", "lasso-stability") see more than scores: both need them named.
     mechanism : str or mechanism, default="permute-and-flip"
         "permute-and-flip", "exponential", "top-r" or "mistakes", or one of the rivals
         "markov-chain", "sample-aggregate" and "lasso-stability"; or a mechanism object, which
@@ -169,6 +170,7 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
         self._forget()
         stated = self._state(X, y)
         stated.warn_if_weaker(3)  # before the budget is spent
+        self._warn(stated.mechanism.epsilon, 3)
         released = stated.select()
         self.support_ = np.zeros(stated.n_columns, dtype=bool)
         self.support_[list(released.support)] = True

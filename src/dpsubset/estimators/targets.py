@@ -18,7 +18,7 @@ from dpsubset.arrays import Floats
 from dpsubset.errors import InputError
 from dpsubset.estimators.bounds import target_limits
 from dpsubset.estimators.inputs import MISSING, EntryError, as_array, from_objects
-from dpsubset.labels import as_labels, named_classes
+from dpsubset.labels import Labels, named_classes
 from dpsubset.losses import Loss
 
 __all__ = ["OR_LABELS", "Target", "plan_target"]
@@ -36,7 +36,7 @@ class Target:
     limits: tuple[float, float] | None
     classes: tuple[Any, Any] | None = None
 
-    def read(self, y: Any, n_rows: int) -> Floats:
+    def read(self, y: Any, n_rows: int) -> Floats | Labels:
         """Return one number for each row: finite, or -1 and +1 for labels."""
         if y is None:
             raise InputError(
@@ -47,10 +47,10 @@ class Target:
             raise InputError("the target is sparse: give a dense array")
         if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
             _warn_of_a_column()
-        vector = as_labels(y, self.classes) if self.limits is None else _numbers(y)
-        if vector.size != n_rows:
+        read = Labels.of(y, self.classes) if self.limits is None else _numbers(y)
+        if (read.values if isinstance(read, Labels) else read).size != n_rows:
             raise InputError("the table and the target have inconsistent numbers of samples (rows)")
-        return vector
+        return read
 
 
 def plan_target(loss: Loss, bounds_y: Any, classes: Any) -> Target:

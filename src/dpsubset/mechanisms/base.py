@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +36,7 @@ __all__ = ["Mechanism", "Release", "Sampler", "asked_of"]
 Sampler = Callable[[Randomness], Support]
 
 _LARGEST_LAW = 1_000_000
+_LISTED = 200_000  # supports that are listed for the chance of one of them
 _REFUSED = (
     "the test that comes before a release did not pass, so nothing is released; the refusal is an "
     "outcome that the guarantee covers, and the budget is spent. A larger epsilon or delta, or "
@@ -185,6 +186,30 @@ class Mechanism(ABC):
             )
         supports, scores = list_region(cut_maker(problem), root(problem))
         return supports, self._law(problem, supports, scores)
+
+    def chance(self, problem: Problem, support: Iterable[int]) -> float | None:
+        """Return the probability of one support, or None where it cannot be had.
+
+        Like `probabilities` it depends on the data: for experiments only. Mechanisms that search
+        know it for problems of any size, the others where all supports can be listed.
+
+        >>> from dpsubset import Exponential, Problem
+        >>> X = np.eye(3); problem = Problem(X, X[0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
+        >>> round(Exponential(8.0).chance(problem, [0]), 3)
+        0.576
+        """
+        self._check_law_may_be_seen()
+        check_problem(problem)
+        chosen = problem.as_support(support)
+        if not set(problem.include) <= set(chosen.tolist()) <= set(problem.allowed):
+            return 0.0
+        return self._chance(problem, chosen)
+
+    def _chance(self, problem: Problem, support: NDArray[np.intp]) -> float | None:
+        if problem.n_supports > _LISTED:
+            return None
+        supports, logs = self.probabilities(problem)
+        return float(np.exp(logs[(supports == support).all(axis=1)][0]))
 
     def _check_law_may_be_seen(self) -> None:
         if self.ledger is not None:

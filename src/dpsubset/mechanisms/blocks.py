@@ -15,13 +15,14 @@ from dpsubset.errors import InputError, UnprovenError
 from dpsubset.limits import REFUSED, Budget
 from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Randomness
-from dpsubset.problem import Problem
+from dpsubset.problem import Problem, check_classes_named, check_problem
 
 __all__ = [
     "MOST_DEALS",
     "Selector",
     "Voters",
     "check_selector",
+    "check_votes",
     "deal",
     "deals",
     "largest",
@@ -166,6 +167,12 @@ def members(labels: NDArray[np.int64], blocks: int) -> Iterator[NDArray[np.intp]
     yield from np.split(order, ends[:-1])
 
 
+def check_votes(problem: Problem) -> None:
+    """Refuse a problem whose blocks could not vote by their rows alone (T25, T26)."""
+    check_problem(problem)
+    check_classes_named(problem, "a vote of blocks of rows")
+
+
 class Voters:
     """Blocks of a problem's rows that vote for at most t = `problem.to_choose` free columns.
 
@@ -175,6 +182,7 @@ class Voters:
     """
 
     def __init__(self, problem: Problem, selector: str | Selector | None, budget: Budget) -> None:
+        check_votes(problem)
         if selector is None:
             selector = "l1-svm" if problem.loss.classification else "lasso"
         if selector == "l1-svm" and not problem.loss.classification:

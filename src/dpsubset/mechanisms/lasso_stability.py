@@ -15,7 +15,15 @@ from dpsubset.checks import one_of, positive, whole
 from dpsubset.errors import InputError
 from dpsubset.limits import Budget, Limits
 from dpsubset.mechanisms.base import Mechanism, Sampler
-from dpsubset.mechanisms.blocks import MOST_DEALS, Selector, Voters, check_selector, deal, deals
+from dpsubset.mechanisms.blocks import (
+    MOST_DEALS,
+    Selector,
+    Voters,
+    check_selector,
+    check_votes,
+    deal,
+    deals,
+)
 from dpsubset.mechanisms.lasso import Units, margin, units_of
 from dpsubset.mechanisms.tested import check_delta, passes, passing, threshold
 from dpsubset.privacy import Guarantee, Randomness, as_randomness
@@ -118,7 +126,7 @@ class LassoStability(Mechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; its sensitivity is that of h."""
-        check_problem(problem)
+        check_votes(problem)
         if self.method == "subsampling":
             self._blocks()
         else:
@@ -153,6 +161,9 @@ class LassoStability(Mechanism):
         ballots = [self._ballots(voters, labels, blocks) for labels in every]
         for chosen in itertools.product(ballots, repeat=self.repeats):
             yield _lead(sum(chosen, Counter()), self.repeats)
+
+    def _chance(self, problem: Problem, support: NDArray[np.intp]) -> None:
+        return None  # the law averages over all partitions of the rows
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
         raise NotImplementedError  # scores play no part

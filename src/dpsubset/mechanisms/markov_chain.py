@@ -151,6 +151,9 @@ class MarkovChain(Mechanism):
             ends[rows] = np.sort(state[0], axis=1)
         return ends, accepted
 
+    def _chance(self, problem: Problem, support: NDArray[np.intp]) -> None:
+        return None  # the law after finitely many steps is not known
+
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
         """Return the stationary law."""
         if self.ball == "l1":

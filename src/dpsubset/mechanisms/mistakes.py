@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from dpsubset import search
@@ -119,14 +121,17 @@ class Mistakes(Searching):
             condition += f"; and that {promise.condition}"
         return replace(promise, condition=condition)
 
-    def _sampler(self, problem: Problem) -> Sampler:
+    def _found(self, problem: Problem) -> list[Found]:
+        """Return the best support for every number of mistakes."""
         buckets = 1 + min(problem.to_choose, problem.free.size - problem.to_choose)
-        found = self._searched(search.best_by_mistakes, problem, count=buckets)
+        return self._searched(search.best_by_mistakes, problem, count=buckets)
+
+    def _sampler(self, problem: Problem) -> Sampler:
+        found = self._found(problem)
         draw = self._buckets(problem, found)
         if self.delta is None:
             return draw
-        second = min((f.score for f in found[1:]), default=math.inf)
-        stability = self._stability(problem, second - found[0].score)
+        stability = self._stability(problem, [f.score for f in found])
         test, delta = self._epsilons[0], self.delta
         otherwise: list[Sampler] = []  # made when it is needed first
 
@@ -141,8 +146,9 @@ class Mistakes(Searching):
 
         return tested
 
-    def _stability(self, problem: Problem, gap: float) -> float:
-        """Return the gap in units of how far one row moves it (T7)."""
+    def _stability(self, problem: Problem, least: Sequence[float]) -> float:
+        """Return the gap to the second best in units of how far one row moves it (T7)."""
+        gap = min(least[1:], default=math.inf) - least[0]
         rows = 2.0 if self.neighbours == "replace-one" else 1.0
         return gap / (rows * problem.sensitivity(self.sensitivity))
 
@@ -156,17 +162,11 @@ class Mistakes(Searching):
 
     def _buckets(self, problem: Problem, found: list[Found]) -> Sampler:
         """Return draws of the number of mistakes, then of a support with so many."""
-        kappa = self.kappa(problem)
         inside = np.array([j for j in found[0].support if j not in problem.include], dtype=np.intp)
         outside = problem.free[~np.isin(problem.free, inside)]
         included = np.array(problem.include, dtype=np.intp)
         t, others = inside.size, outside.size
-        logs = np.array(
-            [
-                math.log(math.comb(t, k)) + math.log(math.comb(others, k)) - kappa * f.score
-                for k, f in enumerate(found)
-            ]
-        )
+        logs = np.add(*self._logs(problem, [f.score for f in found]))
 
         def draw(randomness: Randomness) -> Support:
             k = draw_index(logs, randomness)
@@ -176,18 +176,43 @@ class Mistakes(Searching):
 
         return draw
 
+    def _logs(self, problem: Problem, least: Sequence[float]) -> tuple[Floats, Floats]:
+        """Return for every number of mistakes a support's log weight, and the log of their number.
+
+        `least` are the least scores at 0, 1, ... mistakes.
+        """
+        t, others = problem.to_choose, problem.free.size - problem.to_choose
+        numbers = [math.comb(t, k) * math.comb(others, k) for k in range(len(least))]
+        return -self.kappa(problem) * np.array(least), np.array([math.log(m) for m in numbers])
+
+    def _chance(self, problem: Problem, support: NDArray[np.intp]) -> float | None:
+        found = self._found(problem)
+        least = [f.score for f in found]
+        each, numbers = self._logs(problem, least)
+        wrong = problem.size - int(np.isin(support, found[0].support).sum())
+        log = each[wrong] - logsumexp(each + numbers)
+        if self.delta is None:
+            return math.exp(log)
+        passed, failed = self._tested(problem, least)
+        if self.otherwise == "refuse":
+            return math.exp(passed + log)
+        rest = self._exponential()._chance(problem, support)
+        return None if rest is None else math.exp(passed + log) + math.exp(failed) * rest
+
+    def _tested(self, problem: Problem, least: Sequence[float]) -> tuple[float, float]:
+        """Return the logs of the chances that the test passes, and that it does not."""
+        return log_chances(self._stability(problem, least), self._epsilons[0], self.delta or 0.0)
+
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
         best = supports[int(np.argmin(scores))]
         mistakes = problem.size - np.isin(supports, best).sum(axis=1)
-        least = np.full(problem.size + 1, np.inf)
+        least = np.full(int(mistakes.max()) + 1, np.inf)
         np.minimum.at(least, mistakes, scores)
-        logs = -self.kappa(problem) * least[mistakes]
-        logs -= logsumexp(logs)
+        each, numbers = self._logs(problem, least.tolist())
+        logs = each[mistakes] - logsumexp(each + numbers)
         if self.delta is None:
             return np.asarray(logs)
-        second, first = np.partition(scores, 1)[1::-1] if scores.size > 1 else (math.inf, 0.0)
-        stability = self._stability(problem, second - first)
-        passed, failed = log_chances(stability, self._epsilons[0], self.delta)
+        passed, failed = self._tested(problem, least.tolist())
         logs += passed
         if self.otherwise == "refuse":
             return np.asarray(logs)

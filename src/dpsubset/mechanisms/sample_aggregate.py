@@ -15,7 +15,15 @@ from dpsubset.checks import positive, whole
 from dpsubset.errors import InputError
 from dpsubset.limits import Budget, Limits
 from dpsubset.mechanisms.base import Mechanism, Sampler
-from dpsubset.mechanisms.blocks import Selector, Voters, check_selector, deal, deals, largest
+from dpsubset.mechanisms.blocks import (
+    Selector,
+    Voters,
+    check_selector,
+    check_votes,
+    deal,
+    deals,
+    largest,
+)
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem, check_problem
@@ -83,7 +91,7 @@ class SampleAggregate(Mechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; its sensitivity is how far one row moves the counts, summed up."""
-        check_problem(problem)
+        check_votes(problem)
         moved = 2.0 * problem.to_choose
         return Guarantee(self.name, self.epsilon, self.neighbours, moved, precision=0.0)
 
@@ -133,6 +141,9 @@ class SampleAggregate(Mechanism):
             return _support(problem, largest(noisy, problem.to_choose))
 
         return draw
+
+    def _chance(self, problem: Problem, support: NDArray[np.intp]) -> None:
+        return None  # the law averages over all partitions of the rows
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
         raise NotImplementedError  # scores play no part

@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from dpsubset import search
@@ -23,7 +24,7 @@ from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support, Tail
 from dpsubset.sampling.race import draw_index
-from dpsubset.search import Solver
+from dpsubset.search import Found, Solver
 
 __all__ = ["TopR"]
 
@@ -131,9 +132,13 @@ class TopR(Searching):
         epsilon = float(np.logaddexp(promise.epsilon, log_qt - log_delta0)) - log_rest
         return replace(promise, epsilon=epsilon)
 
-    def _sampler(self, problem: Problem) -> Sampler:
+    def _found(self, problem: Problem) -> list[Found]:
+        """Return the R best supports."""
         count = self._resolved_count(problem)
-        found = self._searched(search.top, problem, count, count=count)
+        return self._searched(search.top, problem, count, count=count)
+
+    def _sampler(self, problem: Problem) -> Sampler:
+        found = self._found(problem)
         supports = [np.array(f.support, dtype=np.int64) for f in found]
         logs = -self.kappa(problem) * np.array([f.score for f in found])
         if len(found) == problem.n_supports:
@@ -153,17 +158,31 @@ class TopR(Searching):
 
         return draw
 
-    def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
-        count, total = self._resolved_count(problem), problem.n_supports
-        order = np.argsort(scores, kind="stable")
-        worst = scores[order[count - 1]]
-        logs = -self.kappa(problem) * np.minimum(scores, worst)
-        logs -= logsumexp(logs)
+    def _chance(self, problem: Problem, support: NDArray[np.intp]) -> float:
+        found = self._found(problem)
+        listed, other = self._logs(problem, np.array([f.score for f in found]))
+        places = {f.support: i for i, f in enumerate(found)}
+        place = places.get(tuple(support.tolist()))
+        return math.exp(other if place is None else listed[place])
+
+    def _logs(self, problem: Problem, best: Floats) -> tuple[Floats, float]:
+        """Return the log probability of every listed support, and that of each other one."""
+        count, total = best.size, problem.n_supports
+        each = -self.kappa(problem) * best
+        last = float(each.min())
+        rest = math.log(total - count) if total > count else -math.inf
+        norm = logsumexp(np.append(each, last + rest))
+        listed, other = each - norm, last - float(norm)
         if self.trials == math.inf or count == total:
-            return np.asarray(logs)
+            return listed, other
         # All trials fall on listed supports with probability q^T; then one of them is returned.
         log_stuck = self.trials * _log_share(count, total)
-        extra = math.log(total - count) + logs[order[count - 1]] + log_stuck - math.log(count)
-        logs[order[:count]] = np.logaddexp(logs[order[:count]], extra)
-        logs[order[count:]] += math.log(-math.expm1(log_stuck))
-        return np.asarray(logs)
+        extra = rest + other + log_stuck - math.log(count)
+        return np.logaddexp(listed, extra), other + math.log(-math.expm1(log_stuck))
+
+    def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
+        best = np.argsort(scores, kind="stable")[: self._resolved_count(problem)]
+        listed, other = self._logs(problem, scores[best])
+        logs = np.full(scores.size, other)
+        logs[best] = listed
+        return logs

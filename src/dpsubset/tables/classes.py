@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dpsubset.arrays import Floats
 from dpsubset.errors import InputError
-from dpsubset.labels import as_labels
+from dpsubset.labels import Labels
 
 __all__ = ["as_numbers", "check_classes", "is_missing", "read_labels"]
 
@@ -38,7 +37,7 @@ def check_classes(classes: Sequence[str]) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def read_labels(column: pl.Series, classes: tuple[str, str] | None, path: Path) -> Floats | None:
+def read_labels(column: pl.Series, classes: tuple[str, str] | None, path: Path) -> Labels | None:
     """Return -1 for the first and +1 for the second class; None if a label is missing.
 
     Without `classes` the two are read off the column.
@@ -60,7 +59,7 @@ def read_labels(column: pl.Series, classes: tuple[str, str] | None, path: Path) 
     if numeric and not numbers.is_finite().all():
         return None
     try:
-        return as_labels((numbers if numeric else text).to_numpy(), option="--classes first,second")
+        return Labels.of((numbers if numeric else text).to_numpy(), option="--classes first,second")
     except InputError as error:
         raise InputError(f"{path}, column {column.name!r}: {error}") from None
 
@@ -75,7 +74,7 @@ def as_numbers(text: pl.Series) -> pl.Series:
     return plain.cast(pl.Float64, strict=False)
 
 
-def _by_name(text: pl.Series, classes: tuple[str, str], path: Path) -> Floats | None:
+def _by_name(text: pl.Series, classes: tuple[str, str], path: Path) -> Labels | None:
     """Place every label by itself: what other rows hold changes nothing."""
     labels, pair = text, pl.Series(classes)
     if as_numbers(pair).is_finite().sum() == 2:
@@ -88,7 +87,7 @@ def _by_name(text: pl.Series, classes: tuple[str, str], path: Path) -> Floats | 
         raise InputError(
             f"{path}: column {text.name!r} holds labels beside the two classes that --classes names"
         )
-    return np.where(second.to_numpy(), 1.0, -1.0)
+    return Labels(np.where(second.to_numpy(), 1.0, -1.0), named=True)
 
 
 def is_missing(text: pl.Series) -> pl.Series:

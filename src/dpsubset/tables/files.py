@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpsubset.errors import InputError
 from dpsubset.estimators.inputs import MISSING, EntryError, polars_matrix
 from dpsubset.estimators.targets import OR_LABELS
+from dpsubset.labels import Labels
 from dpsubset.tables.classes import as_numbers, is_missing, read_labels
 from dpsubset.tables.names import ADVICE, file_format, opened, pick_features, quietly, read_names
 
@@ -34,7 +35,7 @@ class Table:
 
     names: tuple[str, ...]
     X: NDArray[np.floating]
-    y: NDArray[np.float64]
+    y: NDArray[np.float64] | Labels
     target: str
 
 
@@ -63,7 +64,8 @@ def read_table(
     matrix = polars_matrix(frame.select(chosen))
     vector = read_labels(frame[target], classes, path) if labels else _numbers_of(frame, target)
     del frame
-    if vector is None or not (np.isfinite(vector).all() and _is_finite(matrix)):
+    missing = vector is None or not (isinstance(vector, Labels) or np.isfinite(vector).all())
+    if vector is None or missing or not _is_finite(matrix):
         word = ". A word such as NA or none is missing, too, unless --classes names it"
         raise _missing(path, word if labels else "")
     return Table(chosen, matrix, vector, target)

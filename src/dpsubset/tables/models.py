@@ -18,13 +18,15 @@ from dpsubset.errors import InputError
 __all__ = ["VERSION", "StoredModel", "read_model", "write_model"]
 
 FORMAT = "dpsubset model"
-VERSION = 1
+VERSION = 2  # since 2 with bounds; a model of version 1 has none, and clips nothing
 _LARGEST = 64 << 20  # bytes; a model file has a few thousand
 
 
 @dataclass(frozen=True)
 class StoredModel:
     """A linear model over named columns: a number, or for two classes a margin.
+
+    Rows are clipped to the bounds of their columns, predicted numbers to those of the target.
 
     >>> model = StoredModel("y", ("a",), (2.0,), 1.0)
     >>> model.predict(np.array([[3.0]]))
@@ -39,13 +41,19 @@ class StoredModel:
     probabilities: bool = False
     guarantee: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    bounds: tuple[tuple[float, float], ...] | None = None
+    target_bounds: tuple[float, float] | None = None
 
     def predict(self, X: NDArray[np.floating]) -> dict[str, Any]:
         """Return predictions by name: the target, and where there are any, the second's chances."""
+        rows = X.astype(np.float64)
+        if self.bounds:
+            rows = np.clip(rows, *np.array(self.bounds).T)
         with np.errstate(over="ignore", invalid="ignore"):  # what a huge coefficient gives
-            line = X.astype(np.float64) @ np.array(self.coefficients) + self.intercept
+            line = rows @ np.array(self.coefficients) + self.intercept
         if self.classes is None:
-            return {self.target: line}
+            clipped = line if self.target_bounds is None else np.clip(line, *self.target_bounds)
+            return {self.target: clipped}
         named = {self.target: np.array(self.classes)[(line > 0).astype(np.intp)]}
         if self.probabilities:
             name = f"probability of {self.classes[1]}"
@@ -64,6 +72,8 @@ def write_model(model: StoredModel) -> str:
         "intercept": model.intercept,
         "classes": None if model.classes is None else list(model.classes),
         "probabilities": model.probabilities,
+        "bounds": None if model.bounds is None else [list(pair) for pair in model.bounds],
+        "target_bounds": None if model.target_bounds is None else list(model.target_bounds),
         "guarantee": model.guarantee,
         "settings": model.settings,
     }
@@ -146,11 +156,31 @@ def _model(content: dict[str, Any]) -> StoredModel:
         _checked(content["probabilities"], bool),
         _checked(content["guarantee"], dict),
         _checked(content["settings"], dict),
+        *_bounds(content),
     )
     pairs = len(set(model.columns)) == len(model.columns) == len(model.coefficients)
+    pairs = pairs and (model.bounds is None or len(model.bounds) == len(model.columns))
     if not pairs or (model.classes is not None and len(set(model.classes)) != 2):
         raise ValueError
     return model
+
+
+def _bounds(content: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the bounds of the columns and of the target; a model of version 1 has none."""
+    if content["version"] == 1:
+        return None, None
+    columns, target = content["bounds"], content["target_bounds"]
+    return (
+        None if columns is None else tuple(_pair(pair) for pair in _checked(columns, list)),
+        None if target is None else _pair(target),
+    )
+
+
+def _pair(value: Any) -> tuple[float, float]:
+    lower, upper = (_number(end) for end in _checked(value, list))
+    if not lower < upper:
+        raise ValueError
+    return lower, upper
 
 
 def _checked(value: Any, kind: type) -> Any:

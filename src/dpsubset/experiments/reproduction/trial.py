@@ -16,7 +16,6 @@ from dpsubset.arrays import Floats
 from dpsubset.coefficients import ObjectivePerturbation
 from dpsubset.cuts import cut_maker
 from dpsubset.cuts.region import root
-from dpsubset.experiments.chances import chance_of
 from dpsubset.experiments.generate import GeneratedTable, paper_classes, paper_table
 from dpsubset.experiments.reproduction.settings import Method, Panel, settings
 from dpsubset.losses import as_loss
@@ -118,7 +117,7 @@ def _recovery(panel: Panel, table: GeneratedTable, job: Job) -> Iterator[Row]:
             "method": name,
             "fraction": float((f1 == 1.0).mean()),
             "f1": float(f1.mean()),
-            "chance": chance_of(mechanism, problem, table.support),
+            "chance": mechanism.chance(problem, table.support),
             "seconds": time.perf_counter() - began,
         }
 

@@ -10,7 +10,6 @@ import math
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,13 @@ from scipy import stats
 
 from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, TopR, search
 from dpsubset.errors import InputError
-from dpsubset.experiments import chances
-from dpsubset.experiments.chances import chance_of
-from dpsubset.mechanisms import LassoStability, MarkovChain, Mechanism, SampleAggregate
+from dpsubset.mechanisms import (
+    LassoStability,
+    MarkovChain,
+    Mechanism,
+    SampleAggregate,
+    base,
+)
 
 EPSILON = 6.0
 MARKS = {"plain": {}, "marked": {"include": (4,), "exclude": (1, 6)}}
@@ -30,7 +33,10 @@ MECHANISMS: dict[str, Mechanism] = {
     "top 2": TopR(EPSILON, count=2, sensitivity="paper"),
     "top 7": TopR(EPSILON, count=7),
     "top by default": TopR(EPSILON, neighbours="add-remove"),
+    "top 7, 3 trials": TopR(EPSILON, count=7, trials=3),
     "mistakes": Mistakes(EPSILON, sensitivity="paper"),
+    "mistakes, tested": Mistakes(EPSILON, delta=0.01),
+    "mistakes, else exponential": Mistakes(EPSILON, delta=0.01, otherwise="exponential"),
     "mistakes, add-remove": Mistakes(EPSILON, neighbours="add-remove"),
     "exponential": Exponential(EPSILON),
     "permute-and-flip": PermuteAndFlip(EPSILON, neighbours="add-remove"),
@@ -56,7 +62,7 @@ def compare(mechanism: Mechanism, given: Problem, *, all_supports: bool = True) 
     order = np.argsort(-logs, kind="stable")
     some = order if all_supports else order[[0, 1, len(order) // 2, -1]]
     for i in some:
-        found = chance_of(mechanism, given, tuple(supports[i].tolist()))
+        found = mechanism.chance(given, tuple(supports[i].tolist()))
         assert found is not None
         assert isinstance(found, float)
         assert found == pytest.approx(math.exp(logs[i]), rel=1e-6)
@@ -95,14 +101,14 @@ def test_brute_force_agrees(kind: str, loss: str) -> None:
     for mechanism, law in laws:
         assert np.ptp(law) > 0.1
         for i in order[[0, 1, len(order) // 2, -1]]:
-            found = chance_of(mechanism, given, tuple(supports[i].tolist()))
+            found = mechanism.chance(given, tuple(supports[i].tolist()))
             assert found == pytest.approx(np.exp(law[i]), rel=1e-6)
 
 
 def test_one_support_is_certain() -> None:
     alone = Problem(np.eye(3), np.ones(3), size=3, x_bound=1, y_bound=1, radius=1, ridge=1)
     for mechanism in (TopR(1.0), Mistakes(1.0), Exponential(1.0), PermuteAndFlip(1.0)):
-        assert chance_of(mechanism, alone, (0, 1, 2)) == pytest.approx(1.0)
+        assert mechanism.chance(alone, (0, 1, 2)) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -110,26 +116,30 @@ def test_a_support_is_a_set(name: str) -> None:
     """Columns in another order are the same support; what no support may be has no chance."""
     mechanism, given = MECHANISMS[name], problem(marks="marked")
     best = search.best(given).support
-    expected = chance_of(mechanism, given, best)
-    assert chance_of(mechanism, given, best[::-1]) == pytest.approx(expected)
+    expected = mechanism.chance(given, best)
+    assert mechanism.chance(given, best[::-1]) == pytest.approx(expected)
     for impossible in ((0, 2, 3), (1, 2, 4), (0, 4)):  # 4 is included, 1 excluded, one too few
         with suppress(InputError):
-            assert chance_of(mechanism, given, impossible) == 0.0
+            assert mechanism.chance(given, impossible) == 0.0
 
 
 def test_there_is_none_where_the_law_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     given, support = problem(), (0, 2, 4)
     unknown = [MarkovChain(1.0, steps=5), SampleAggregate(1.0), LassoStability(1.0)]
-    for mechanism in (*unknown, TopR(1.0, trials=3, count=5)):
-        assert chance_of(mechanism, given, support) is None
-    monkeypatch.setattr(chances, "_LISTED", 55)
-    for mechanism in (Exponential(1.0), PermuteAndFlip(1.0)):
-        assert chance_of(mechanism, given, support) is None
+    for mechanism in unknown:
+        assert mechanism.chance(given, support) is None
+    monkeypatch.setattr(base, "_LISTED", 55)
+    for mechanism in (
+        Exponential(1.0),
+        PermuteAndFlip(1.0),
+        Mistakes(1.0, delta=0.01, otherwise="exponential"),
+    ):
+        assert mechanism.chance(given, support) is None
     for mechanism in (TopR(1.0), Mistakes(1.0)):
-        assert chance_of(mechanism, given, support) is not None
-    monkeypatch.setattr(chances, "_LISTED", 56)
+        assert mechanism.chance(given, support) is not None
+    monkeypatch.setattr(base, "_LISTED", 56)
     for mechanism in (Exponential(1.0), PermuteAndFlip(1.0)):
-        assert chance_of(mechanism, given, support) is not None
+        assert mechanism.chance(given, support) is not None
 
 
 # Against draws ----------------------------------------------------------------------------------
@@ -142,7 +152,7 @@ def surprise(mechanism: Mechanism, claimed: Mechanism) -> float:
     best = search.best(problem()).support
     drawn = mechanism.draw(problem(), DRAWS, random_state=5)
     times = int((drawn == np.array(best)).all(axis=1).sum())
-    chance = chance_of(claimed, problem(), best)
+    chance = claimed.chance(problem(), best)
     assert chance is not None
     return float(stats.binomtest(times, DRAWS, chance).pvalue)
 
@@ -160,27 +170,28 @@ def test_draws_agree(name: str) -> None:
 
 
 def test_twin_a_list_one_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    short = SimpleNamespace(top=lambda given, count: search.top(given, count - 1))
-    monkeypatch.setattr(chances, "search", short)
+    monkeypatch.setattr(TopR, "_found", lambda self, given: search.top(given, 6))
     with pytest.raises(AssertionError):
         compare(TopR(EPSILON, count=7), problem())
 
 
 @pytest.mark.parametrize("marks", MARKS)
 def test_twin_a_wrong_best_of_a_bucket(monkeypatch: pytest.MonkeyPatch, marks: str) -> None:
-    def wrong(given: Problem) -> list[Any]:
+    def wrong(self: Mistakes, given: Problem) -> list[Any]:
         first, second, *others = search.best_by_mistakes(given)
         return [first, replace(second, score=first.score), *others]
 
-    monkeypatch.setattr(chances, "search", SimpleNamespace(best_by_mistakes=wrong))
+    monkeypatch.setattr(Mistakes, "_found", wrong)
     with pytest.raises(AssertionError):
         compare(Mistakes(EPSILON), problem(marks=marks))
 
 
-def test_twin_the_tail_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    def plain(logs: np.ndarray) -> float:
-        return float(np.log(np.exp(logs[:-1]).sum()))
-
-    monkeypatch.setattr(chances, "logsumexp", plain)
-    with pytest.raises(AssertionError):
-        compare(TopR(EPSILON, count=7), problem())
+def test_twin_the_test_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chance that ignores delta is not that of the mechanism with a test."""
+    tested = Mistakes(EPSILON, delta=1e-4)
+    supports, logs = tested.probabilities(problem())
+    best = tuple(supports[int(np.argmax(logs))].tolist())
+    monkeypatch.setattr(Mistakes, "_tested", lambda *given: (0.0, -math.inf))
+    wrong = tested.chance(problem(), best)
+    assert wrong is not None
+    assert wrong > 10 * math.exp(logs.max())

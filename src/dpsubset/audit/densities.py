@@ -2,7 +2,7 @@
 
 Inside the ball the linear term follows from the minimiser: b = -gradient. Densities change by the
 determinant of the Hessian. On the rim one more number, the ball's multiplier, is integrated out.
-Nothing here calls the package; the noise law, gradients and Hessians are written out again.
+Nothing here calls the mechanism; the noise law, gradients and Hessians are written out again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,20 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
+from dpsubset.arrays import Floats
+
+__all__ = ["LABELLED", "LOSSES", "Grid", "Law", "beyond", "derivatives", "make_grid", "shortened"]
+
 LOSSES = ("squared", "huber:0.3", "logistic", "huber_hinge:0.5")
 LABELLED = ("logistic", "huber_hinge:0.5")
-NODES = cache(np.polynomial.legendre.leggauss)
 
 
-def derivatives(loss: str, y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+@cache
+def _nodes(count: int) -> tuple[Floats, Floats]:
+    return np.polynomial.legendre.leggauss(count)
+
+
+def derivatives(loss: str, y: Floats, t: Floats) -> tuple[Floats, Floats]:
     """Return the first and the second derivative of the loss in the prediction."""
     name, _, given = loss.partition(":")
     if name == "squared":
@@ -35,10 +43,10 @@ def derivatives(loss: str, y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np
     return -y * q, np.where((q > 0) & (q < 1), 1 / (2 * h), 0.0)
 
 
-def shortened(rows: np.ndarray, longest: float) -> np.ndarray:
+def shortened(rows: Floats, longest: float) -> Floats:
     """Return the rows, those that are too long scaled down."""
     norms = np.sqrt((rows**2).sum(axis=1, keepdims=True))
-    return rows * np.minimum(1.0, longest / np.maximum(norms, 1e-300))
+    return np.asarray(rows * np.minimum(1.0, longest / np.maximum(norms, 1e-300)))
 
 
 @dataclass(frozen=True)
@@ -47,17 +55,19 @@ class Grid:
 
     size: int
     radius: float
-    inside: np.ndarray
-    areas: np.ndarray
-    rim: np.ndarray  # unit vectors
-    lengths: np.ndarray  # in one dimension the rim is two points of weight 1
+    inside: Floats
+    areas: Floats
+    rim: Floats  # unit vectors
+    lengths: Floats  # in one dimension the rim is two points of weight 1
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Floats:
+        """All weights, those of the rim last."""
         return np.concatenate([self.areas, self.lengths])
 
     @property
-    def points(self) -> np.ndarray:
+    def points(self) -> Floats:
+        """All points, those of the rim last."""
         return np.vstack([self.inside, self.radius * self.rim])
 
 
@@ -80,14 +90,14 @@ class Law:
     """The law of argmin sum l + ridge |beta|^2 + b'beta over the ball, b random."""
 
     loss: str
-    rows: np.ndarray
-    y: np.ndarray
+    rows: Floats
+    y: Floats
     ridge: float
     radius: float
     scale: float
     gaussian: bool
 
-    def around(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def around(self, beta: Floats) -> tuple[Floats, Floats]:
         """Return gradients (m, k) and Hessians (m, k, k), the ridge's part included."""
         slope, curve = derivatives(self.loss, self.y, beta @ self.rows.T)
         gradient = slope @ self.rows + 2 * self.ridge * beta
@@ -95,33 +105,35 @@ class Law:
         hessian = np.tensordot(curve, outer, 1) + 2 * self.ridge * np.eye(beta.shape[1])
         return gradient, hessian
 
-    def log_noise(self, b: np.ndarray) -> np.ndarray:
+    def log_noise(self, b: Floats) -> Floats:
         """Return the log density of the linear term."""
         k, length2 = b.shape[-1], (b**2).sum(axis=-1)
         if self.gaussian:
-            return -length2 / (2 * self.scale**2) - k / 2 * math.log(2 * math.pi * self.scale**2)
+            return np.asarray(
+                -length2 / (2 * self.scale**2) - k / 2 * math.log(2 * math.pi * self.scale**2)
+            )
         total = 2 * self.scale if k == 1 else 2 * math.pi * self.scale**2
-        return -np.sqrt(length2) / self.scale - math.log(total)
+        return np.asarray(-np.sqrt(length2) / self.scale - math.log(total))
 
-    def on(self, grid: Grid) -> np.ndarray:
+    def on(self, grid: Grid) -> Floats:
         """Return log densities at all points of a grid; on the rim per length, or of two atoms."""
         gradient, hessian = self.around(grid.inside)
         inside = self.log_noise(-gradient) + np.log(np.linalg.det(hessian))
         return np.concatenate([inside, self._ends() if grid.size == 1 else self._rim(grid.rim)])
 
-    def _ends(self) -> np.ndarray:
+    def _ends(self) -> Floats:
         """Return the log chances of the interval's ends: all terms that push beyond them."""
         gradient, _ = self.around(np.array([[-self.radius], [self.radius]]))
         law = stats.norm if self.gaussian else stats.laplace
         low, high = -gradient[:, 0] / self.scale
         return np.array([law.logsf(low), law.logcdf(high)])
 
-    def _rim(self, unit: np.ndarray) -> np.ndarray:
+    def _rim(self, unit: Floats) -> Floats:
         """Integrate over s = 2 mu radius: b = -gradient - s unit, volume (t'Ht + s / radius)."""
         gradient, hessian = self.around(self.radius * unit)
         tangent = np.column_stack([-unit[:, 1], unit[:, 0]])
         bent = np.einsum("ma,mab,mb->m", tangent, hessian, tangent)
-        nodes, weights = NODES(240)
+        nodes, weights = _nodes(240)
         # The same nodes for all tables of up to ten rows, so that ratios have no quadrature error.
         steep = 2 * (1 + self.radius * math.sqrt(2)) * math.sqrt(2)
         top = 30 * self.scale + 10 * steep + 2 * self.ridge * self.radius
@@ -130,10 +142,10 @@ class Law:
         b = -gradient[:, None, :] - s[None, :, None] * unit[:, None, :]
         terms = self.log_noise(b) + np.log(bent[:, None] + s / self.radius) + np.log(weights)
         most = terms.max(axis=1)
-        return most + np.log(np.exp(terms - most[:, None]).sum(axis=1))
+        return np.asarray(most + np.log(np.exp(terms - most[:, None]).sum(axis=1)))
 
 
-def beyond(p: np.ndarray, q: np.ndarray, grid: Grid, epsilon: float) -> float:
+def beyond(p: Floats, q: Floats, grid: Grid, epsilon: float) -> float:
     """Return a lower bound on the chance of terms b whose density moves by more than e^epsilon.
 
     Inside the ball beta tells b, so all of p's mass where it exceeds e^epsilon q counts. On the rim

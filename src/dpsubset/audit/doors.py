@@ -1,0 +1,351 @@
+"""Exact audits of what users call: estimators and coefficient methods, from the raw table on.
+
+A selection has an enumerated law, objective perturbation a known density, noisy statistics a
+Laplace law: what both tables of a pair release is compared outcome by outcome, refusals included.
+The pairs are those of `lone`: one row alone holds a label or a value.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpsubset.arrays import Floats
+from dpsubset.audit.densities import Law, make_grid, shortened
+from dpsubset.audit.exact import REFUSAL, Laws
+from dpsubset.audit.lone import CLASSES, RawTable, lone_tables
+from dpsubset.audit.tables import check_neighbour, row_counts
+from dpsubset.checks import whole
+from dpsubset.coefficients import CoefficientMechanism, NoisyStatistics, ObjectivePerturbation
+from dpsubset.errors import InputError
+from dpsubset.losses import as_loss
+from dpsubset.mechanisms import Mechanism
+from dpsubset.privacy import NEIGHBOURS
+from dpsubset.problem import Problem
+
+__all__ = ["CONTAINERS", "DOORS", "Door", "DoorFinding", "Shown", "doors"]
+
+_NUMERICAL = 1e-9
+_RADIUS = 1.5
+_MANY = 16  # rows whose labels one label could exchange: enough to show in coefficients
+Read = Callable[[RawTable, str], tuple[Problem, Mechanism]]
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The exact law of a release: chances of supports, and on each what coefficients follow.
+
+    Coefficients have log densities on a common grid, or statistics that Laplace noise is added to,
+    in units of its scale. `rows` counts the rows as the mechanism sees them.
+    """
+
+    chances: dict[tuple[int, ...], float]
+    densities: dict[tuple[int, ...], Floats] = field(default_factory=dict)
+    statistics: dict[tuple[int, ...], Floats] = field(default_factory=dict)
+    rows: Counter[bytes] = field(default_factory=Counter)
+
+    def moved(self, other: Shown) -> int:
+        """Return how many rows differ, as the mechanism sees them."""
+        return max((self.rows - other.rows).total(), (other.rows - self.rows).total())
+
+    def apart(self, other: Shown) -> float:
+        """Return the largest log ratio of an outcome's chance or density, either way."""
+        worst = 0.0
+        for support in self.chances.keys() | other.chances.keys():
+            p, q = (law.chances.get(support, -math.inf) for law in (self, other))
+            if -math.inf in (p, q):
+                return math.inf
+            zero = np.zeros(1)
+            shift = self.densities.get(support, zero) - other.densities.get(support, zero)
+            moved = self.statistics.get(support, zero) - other.statistics.get(support, zero)
+            ratio = float(np.abs(p - q + shift).max()) + float(np.abs(moved).sum())
+            worst = max(worst, ratio)
+        return worst
+
+
+@dataclass(frozen=True)
+class Door:
+    """Something that users call: how to make it for a loss, a budget and a relation, and its law.
+
+    `found`: the classes are not named, but read off the labels.
+    """
+
+    losses: tuple[str, ...]
+    law: Callable[[RawTable, str, str, float, str], Shown]
+    containers: tuple[str, ...] = ("array",)
+    found: bool = False
+    others: int = 3  # rows beside the one that changes
+
+
+@dataclass(frozen=True)
+class DoorFinding:
+    """The audit of one door with one loss under one relation, over all containers of tables."""
+
+    door: str
+    loss: str
+    neighbours: str
+    pairs: int
+    epsilon: float  # claimed
+    largest: float  # log ratio found
+    worst: str  # container and pair of the largest ratio
+    refused: int  # tables that were refused, in whatever container
+    moved: int  # rows that one row changed, at most
+
+    @property
+    def passed(self) -> bool:
+        """Whether pairs are told apart as promised at most, and one row changes one row only."""
+        kept = self.largest <= self.epsilon * (1.0 + _NUMERICAL) + _NUMERICAL
+        return kept and not self.refused and self.moved <= 1
+
+
+def doors(
+    names: Sequence[str] | None = None,
+    relations: Sequence[str] = tuple(NEIGHBOURS),
+    *,
+    losses: Sequence[str] | None = None,
+    pairs: int = 200,
+    epsilon: float = 1.0,
+    seed: int = 0,
+) -> Iterator[DoorFinding]:
+    """Audit estimators and coefficient methods by name, each on at least so many pairs.
+
+    >>> found = next(doors(["SubsetClassifier"], ["replace-one"], pairs=10))
+    >>> found.passed, found.largest > 0.1
+    (True, True)
+    """
+    for name, relation in itertools.product(DOORS if names is None else names, relations):
+        if name not in DOORS:
+            raise InputError(f"unknown name {name!r}; allowed: {', '.join(DOORS)}")
+        door = DOORS[name]
+        for loss in door.losses:
+            if losses is None or loss in losses:
+                yield _audited(name, door, loss, relation, whole(pairs, "pairs", 1), epsilon, seed)
+
+
+def _audited(
+    name: str, door: Door, loss: str, relation: str, pairs: int, epsilon: float, seed: int
+) -> DoorFinding:
+    source = lone_tables(loss, relation, seed, named=not door.found, others=door.others)
+    count, largest, where, refused, moved = 0, 0.0, "", 0, 0
+    while count < pairs:
+        family = next(source)
+        rows = [table.rows() for table in family.tables]
+        for container in filter(_available, door.containers):
+            laws = [door.law(t, container, loss, epsilon, relation) for t in family.tables]
+            refused += sum(REFUSAL in law.chances for law in laws)
+            for i, j in family.pairs:
+                check_neighbour(rows[i], rows[j], relation)
+                apart = laws[i].apart(laws[j])
+                if apart > largest:
+                    largest, where = apart, f"{container}, tables {i} and {j}"
+                if not door.found:  # classes that are found may change places
+                    moved = max(moved, laws[i].moved(laws[j]))
+                count += 1
+    return DoorFinding(name, loss, relation, count, epsilon, largest, where, refused, moved)
+
+
+def _available(container: str) -> bool:
+    return container != "pandas" or find_spec("pandas") is not None
+
+
+# How tables are handed in ------------------------------------------------------------------------
+
+
+def _array(table: RawTable) -> tuple[Any, Any]:
+    return np.array(table.X, dtype=np.float64), list(table.y)
+
+
+def _list(table: RawTable) -> tuple[Any, Any]:
+    return [list(row) for row in table.X], list(table.y)
+
+
+def _sparse(table: RawTable) -> tuple[Any, Any]:
+    import scipy.sparse as sp
+
+    return sp.csr_array(np.array(table.X, dtype=np.float64)), list(table.y)
+
+
+def _pandas(table: RawTable) -> tuple[Any, Any]:
+    pd: Any = import_module("pandas")
+    return pd.DataFrame(list(table.X), columns=list("uvw")), pd.Series(list(table.y))
+
+
+def _polars(table: RawTable) -> tuple[Any, Any]:
+    import polars as pl
+
+    columns = {name: [row[j] for row in table.X] for j, name in enumerate("uvw")}
+    return pl.DataFrame(columns, strict=False), pl.Series(list(table.y), strict=False)
+
+
+CONTAINERS: dict[str, Callable[[RawTable], tuple[Any, Any]]] = {
+    "array": _array,
+    "list": _list,
+    "sparse": _sparse,
+    "pandas": _pandas,
+    "polars": _polars,
+}
+
+
+# What is called ----------------------------------------------------------------------------------
+
+
+def _estimator(kind: str, loss: str, epsilon: float, relation: str, named: bool) -> Any:
+    from dpsubset import estimators
+
+    labels = as_loss(loss).classification
+    target: dict[str, Any] = {} if labels else {"bounds_y": (-1, 1)}
+    if labels and named:
+        target["classes"] = CLASSES
+    chosen = {"loss": loss} if kind == "SubsetSelector" else {"coefficient_loss": loss}
+    return getattr(estimators, kind)(
+        n_features_to_select=1,
+        epsilon=epsilon,
+        bounds_X=(-1, 1),
+        neighbours=relation,
+        radius=_RADIUS,
+        ridge=0.1,
+        **target,
+        **chosen,
+    )
+
+
+def _refused(law: Callable[[], Shown]) -> Shown:
+    """Return the law; where a table is refused, that is all that is shown."""
+    try:
+        return law()
+    except InputError:
+        return Shown({REFUSAL: 0.0})
+
+
+def _selected(mechanism: Mechanism, problem: Problem) -> Shown:
+    return Shown(Laws().of(mechanism, problem), rows=row_counts(problem))
+
+
+def _selector(
+    table: RawTable, container: str, loss: str, epsilon: float, relation: str, named: bool = True
+) -> Shown:
+    estimator = _estimator("SubsetSelector", loss, epsilon, relation, named)
+
+    def law() -> Shown:
+        stated = estimator._state(*CONTAINERS[container](table))
+        return _selected(stated.mechanism, stated.problem)
+
+    return _refused(law)
+
+
+def _model(kind: str) -> Callable[[RawTable, str, str, float, str], Shown]:
+    def shown(table: RawTable, container: str, loss: str, epsilon: float, relation: str) -> Shown:
+        estimator = _estimator(kind, loss, epsilon, relation, True)
+
+        def law() -> Shown:
+            stated, coefficient, method = estimator._prepared(*CONTAINERS[container](table))
+            shown = _selected(stated.mechanism, stated.problem)
+            fit = coefficient.problem(stated.problem)
+            densities = {s: _density(method, fit, s, loss) for s in shown.chances}
+            return replace(shown, densities=densities)
+
+        return _refused(law)
+
+    return shown
+
+
+def _density(
+    method: CoefficientMechanism, fit: Problem, support: tuple[int, ...], loss: str
+) -> Floats:
+    """Return log densities of objective perturbation's minimiser on one or two columns."""
+    assert isinstance(method, ObjectivePerturbation)
+    given = method.constants(fit)
+    rows = shortened(fit.design.take(list(support)), given.row)
+    law = Law(loss, rows, fit.y, given.ridge, fit.radius, given.scale, method.delta > 0)
+    return law.on(_grid(len(support), fit.radius))
+
+
+def _grid(size: int, radius: float) -> Any:
+    return make_grid(1, radius, 40) if size == 1 else make_grid(2, radius, 8, 12)
+
+
+def _problem(table: RawTable, container: str, loss: str) -> Problem:
+    labels = as_loss(loss).classification
+    target: dict[str, Any] = {"classes": CLASSES} if labels else {"y_bound": 1.0}
+    X, y = CONTAINERS[container](table)
+    return Problem(X, y, size=1, x_bound=1.0, radius=_RADIUS, loss=loss, ridge=0.1, **target)
+
+
+def _perturbed(table: RawTable, container: str, loss: str, epsilon: float, relation: str) -> Shown:
+    def law() -> Shown:
+        method = ObjectivePerturbation(epsilon, neighbours=relation)
+        problem = _problem(table, container, loss)
+        method.prepare(problem, seeded=True)
+        return Shown(
+            {(0,): 0.0}, {(0,): _density(method, problem, (0,), loss)}, rows=row_counts(problem)
+        )
+
+    return _refused(law)
+
+
+def _statistics(table: RawTable, container: str, loss: str, epsilon: float, relation: str) -> Shown:
+    def law() -> Shown:
+        method = NoisyStatistics(epsilon, neighbours=relation)
+        problem = _problem(table, container, loss)
+        method.prepare(problem, seeded=True)
+        x = problem.design.take([0])[:, 0]
+        moments = np.array([x @ x, x @ problem.y]) * epsilon / method.sensitivity(problem)
+        return Shown({(0,): 0.0}, statistics={(0,): moments}, rows=row_counts(problem))
+
+    return _refused(law)
+
+
+def _files(table: RawTable, container: str, loss: str, epsilon: float, relation: str) -> Shown:
+    """Return the law of the selector on what is read from a CSV file."""
+    from dpsubset.tables import read_table
+
+    labels = as_loss(loss).classification
+    lines = [
+        "u,v,w,y",
+        *(",".join(map(str, [*x, y])) for x, y in zip(table.X, table.y, strict=True)),
+    ]
+    estimator = _estimator("SubsetSelector", loss, epsilon, relation, True)
+    if labels:
+        estimator.set_params(classes=(-1, 1))
+
+    def law() -> Shown:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "table.csv"
+            path.write_text("\n".join(lines) + "\n")
+            read = read_table(path, "y", labels=labels, classes=CLASSES if labels else None)
+        y = getattr(read.y, "values", read.y)
+        stated = estimator._state(read.X, y)
+        return _selected(stated.mechanism, stated.problem)
+
+    return _refused(law)
+
+
+_ALL = tuple(CONTAINERS)
+DOORS: dict[str, Door] = {
+    "SubsetSelector": Door(("squared", "absolute", "hinge", "logistic"), _selector, _ALL),
+    "SubsetSelector, classes found": Door(
+        ("hinge", "logistic"), partial(_selector, named=False), _ALL, found=True
+    ),
+    "SubsetRegressor": Door(
+        ("squared", "huber:0.2"), _model("SubsetRegressor"), _ALL, others=_MANY
+    ),
+    "SubsetClassifier": Door(
+        ("logistic", "huber_hinge:0.5"), _model("SubsetClassifier"), _ALL, others=_MANY
+    ),
+    "objective-perturbation": Door(
+        ("squared", "huber:0.3", "logistic", "huber_hinge:0.5"), _perturbed, others=_MANY
+    ),
+    "noisy-statistics": Door(("squared",), _statistics),
+    "CSV files": Door(("squared", "hinge"), _files),
+}
