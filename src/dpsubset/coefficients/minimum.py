@@ -9,6 +9,7 @@ from dpsubset.errors import UnprovenError
 from dpsubset.losses import Loss
 from dpsubset.losses.ball import spectral
 from dpsubset.losses.fitting import envelope
+from dpsubset.sums import products
 
 __all__ = ["IMPRECISE", "minimise"]
 
@@ -66,7 +67,7 @@ def _around(
     """Return value, gradient and half the Hessian without the ridge."""
     values, slopes, curves = envelope(rows, parameters, y, X @ beta, np.inf)
     value = float(values.sum()) + float(term @ beta)
-    return value, X.T @ slopes + term, 0.5 * (X.T @ (curves[:, None] * X))
+    return value, products(X, slopes) + term, 0.5 * (X.T @ (curves[:, None] * X))
 
 
 def _residual(gradient: Floats, ridge: float, radius: float, beta: Floats) -> float:

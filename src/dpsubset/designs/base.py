@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.sums import column_sums
 
 __all__ = ["Columns", "Design"]
 
@@ -18,7 +19,7 @@ Columns = Sequence[int] | NDArray[np.intp]
 class Design(ABC):
     """A matrix whose entries lie in [-bound, bound], known only through products.
 
-    Every product is accumulated in float64 (T19), whatever the storage.
+    Every product is accumulated in float64, in blocks of rows (T19), whatever the storage.
     """
 
     n_rows: int
@@ -73,7 +74,7 @@ class _WithOnes(Design):
         return out
 
     def correlate(self, vectors: Floats) -> Floats:
-        last = self.bound * vectors.sum(axis=0, keepdims=True)
+        last = self.bound * column_sums(vectors)[None]
         return np.concatenate([self._inner.correlate(vectors), last])
 
     def square_norms(self) -> Floats:

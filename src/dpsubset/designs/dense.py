@@ -11,6 +11,7 @@ from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.designs.base import Columns, Design
 from dpsubset.errors import InputError
+from dpsubset.sums import dot, row_blocks
 
 __all__ = ["NOT_FINITE", "DenseDesign"]
 
@@ -21,7 +22,6 @@ NOT_FINITE = (
 )
 
 _BLOCK_BYTES = 1 << 21  # a converted block stays in the second-level cache
-_ROWS = 4096  # rows whose products are summed in one go
 _TILE = 1024  # columns that the compiled loops work on at once
 _FEW = 8  # vectors that they work on at once
 
@@ -128,17 +128,12 @@ def _project(X, middle, scale, bound, plain, U, out):  # type: ignore[no-untyped
                     target[j] += r0[j] * a + r1[j] * b + r2[j] * c + r3[j] * d
 
 
-def _row_chunks(n: int) -> Iterator[slice]:
-    """Part the rows, so that rounding errors of long sums do not add up (T19)."""
-    for start in range(0, n, _ROWS):
-        yield slice(start, min(start + _ROWS, n))
-
-
 class DenseDesign(Design):
     """A dense table; column j is clipped to [lower_j, upper_j] and mapped onto [-bound, bound].
 
-    No copy of the table is made: a float64 table that is already inside its bounds is handed to
-    BLAS as it is, any other is clipped, mapped and widened to float64 one block at a time.
+    No copy of the table is made: blocks of rows of a float64 table that is already inside its
+    bounds are handed to BLAS as they are, those of any other are clipped, mapped and widened to
+    float64 first.
     """
 
     def __init__(
@@ -171,7 +166,7 @@ class DenseDesign(Design):
         if same:
             peaks, products = np.zeros((2, self.n_columns))
             y = np.zeros(self.n_rows) if self._partner is None else self._partner
-            for rows in _row_chunks(self.n_rows):
+            for rows in row_blocks(self.n_rows):
                 squares, more = np.zeros((2, self.n_columns))
                 _peaks(self._array[rows], y[rows], squares, peaks, more)
                 self._squares += squares
@@ -181,7 +176,7 @@ class DenseDesign(Design):
                 return 0, 0
             self._squares[:] = 0.0
         outside = broken = 0
-        for rows in _row_chunks(self.n_rows):
+        for rows in row_blocks(self.n_rows):
             squares = np.zeros(self.n_columns)
             found = _scan(self._array[rows], self._middle, self._scale, self.bound, squares)
             self._squares += squares
@@ -192,12 +187,12 @@ class DenseDesign(Design):
     def _check_columns(self) -> tuple[int, int]:
         outside = broken = 0
         for columns in self._blocks(self.n_columns, self.n_rows):
-            block = self._array[:, columns].astype(np.float64)
+            block = self._array[:, columns].astype(np.float64, order="F")
             broken += int(np.count_nonzero(~np.isfinite(block)))
             mapped = self._map(block, columns)
             outside += int(np.count_nonzero(np.abs(mapped) > self.bound))
             np.clip(mapped, -self.bound, self.bound, out=mapped)
-            self._squares[columns] = np.einsum("ij,ij->j", mapped, mapped)
+            self._squares[columns] = [dot(column, column) for column in mapped.T]
         return outside, broken
 
     def _map(self, block: Floats, columns: slice | NDArray[np.intp]) -> Floats:
@@ -232,14 +227,14 @@ class DenseDesign(Design):
             return self.correlate(vectors[:, None])[:, 0]
         out = np.zeros((vectors.shape[1], self.n_columns))
         if self._direct:
-            for rows in _row_chunks(self.n_rows):
+            for rows in row_blocks(self.n_rows):
                 out += vectors[rows].T @ self._array[rows]
         elif self._array.flags.c_contiguous:
-            for rows in _row_chunks(self.n_rows):
+            for rows in row_blocks(self.n_rows):
                 out += self._projected(rows, vectors[rows])
         else:
             for columns in self._blocks(self.n_columns, self.n_rows):
-                for rows in _row_chunks(self.n_rows):
+                for rows in row_blocks(self.n_rows):
                     out[:, columns] += vectors[rows].T @ self._mapped(rows, columns)
         return out.T
 
@@ -255,10 +250,8 @@ class DenseDesign(Design):
         return self._squares
 
     def full_gram(self) -> Floats:
-        if self._direct:
-            return np.asarray(self._array.T @ self._array, dtype=np.float64)
         out = np.zeros((self.n_columns, self.n_columns))
-        for rows in self._blocks(self.n_rows, max(self.n_columns // 16, 1)):
+        for rows in row_blocks(self.n_rows):
             block = self._mapped(rows, slice(None))
             out += block.T @ block
         return out

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.designs.base import Design
+from dpsubset.sums import products
 
 __all__ = ["FULL_UP_TO", "Gram"]
 
@@ -76,4 +77,4 @@ class Gram:
         if all(j in self._kept for j in index.tolist()):
             return np.stack([self._kept[j][index] for j in index.tolist()])
         taken = self._design.take(index)
-        return np.asarray(taken.T @ taken, dtype=np.float64)
+        return products(taken, taken)

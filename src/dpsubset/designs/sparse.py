@@ -10,10 +10,9 @@ from dpsubset.compiled import compiled
 from dpsubset.designs.base import Columns, Design
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError
+from dpsubset.sums import BLOCK, dot
 
 __all__ = ["SparseDesign"]
-
-_BLOCK = 4096  # entries whose products are summed in one go: rounding does not add up (T19)
 
 
 @compiled()
@@ -22,12 +21,41 @@ def _products(starts, indices, data, vectors, out):  # type: ignore[no-untyped-d
     for j in range(starts.size - 1):
         for k in range(vectors.shape[1]):
             total = 0.0
-            for first in range(starts[j], starts[j + 1], _BLOCK):
+            for first in range(starts[j], starts[j + 1], BLOCK):
                 part = 0.0
-                for q in range(first, min(first + _BLOCK, starts[j + 1])):
+                for q in range(first, min(first + BLOCK, starts[j + 1])):
                     part += data[q] * vectors[indices[q], k]
                 total += part
             out[j, k] = total
+
+
+@compiled()
+def _squares(starts, data, out):  # type: ignore[no-untyped-def]
+    for j in range(out.size):
+        column = data[starts[j] : starts[j + 1]]
+        out[j] = dot(column, column)
+
+
+@compiled()
+def _pairs(starts, indices, data, out):  # type: ignore[no-untyped-def]
+    """Add the upper half of X'X to `out`, for X in row order, one row's pairs after the other.
+
+    The products of a column with those after it are summed apart until it has met `BLOCK` entries.
+    """
+    part = np.zeros(out.shape)
+    met = np.zeros(out.shape[0], np.int64)
+    for i in range(starts.size - 1):
+        for q in range(starts[i], starts[i + 1]):
+            j, x = indices[q], data[q]
+            sums = part[j]
+            for r in range(q, starts[i + 1]):
+                sums[indices[r]] += x * data[r]
+            met[j] += 1
+            if met[j] == BLOCK:
+                out[j] += sums
+                sums[:] = 0.0
+                met[j] = 0
+    out += part
 
 
 class SparseDesign(Design):
@@ -61,7 +89,13 @@ class SparseDesign(Design):
         return out[:, 0] if vectors.ndim == 1 else out
 
     def square_norms(self) -> Floats:
-        return np.asarray((self._table**2).sum(axis=0), dtype=np.float64).ravel()
+        out = np.empty(self.n_columns)
+        _squares(self._table.indptr, self._table.data, out)
+        return out
 
     def full_gram(self) -> Floats:
-        return np.asarray((self._table.T @ self._table).toarray(), dtype=np.float64)
+        rows = self._table.tocsr()
+        out = np.zeros((self.n_columns, self.n_columns))
+        _pairs(rows.indptr, rows.indices, rows.data, out)
+        out += np.triu(out, 1).T
+        return out

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpsubset.compiled import compiled
 from dpsubset.losses.ball import step
+from dpsubset.sums import dots, total
 
 __all__ = ["envelope", "fit_rows", "penalty_conjugate"]
 
@@ -24,7 +25,6 @@ _EASY = 4  # steps on an envelope, after which a sharper one is next
 _SHARPEST = 1e13  # against the first
 _RETURNS = 4  # to a less sharp envelope
 _BLIND = 1e-14  # of the sum that makes up a value: a decrease that a line search does not see
-_BLOCK = 4096
 _DEPENDENT = 1e-14  # length of a column, against the longest, that is rounding only
 
 # All in units of the value without columns, which no score exceeds.
@@ -75,29 +75,14 @@ def _excess(x, v, ridge, radius):  # type: ignore[no-untyped-def]
     return half * away + (half - ridge) * max(inside, 0.0)
 
 
-@compiled(fastmath={"reassoc"})
-def _total(v):  # type: ignore[no-untyped-def]
-    """Return the sum of v, block by block: rounding does not grow with the number of rows."""
-    total = 0.0
-    for start in range(0, v.size, _BLOCK):
-        part = 0.0
-        for i in range(start, min(start + _BLOCK, v.size)):
-            part += v[i]
-        total += part
-    return total
-
-
-@compiled(fastmath={"reassoc"})
+@compiled()
 def _proven(value, slope, w, sigma):  # type: ignore[no-untyped-def]
     """Return -sum l*(slope): l*(a) = a u - l(u) at the envelope's own minimiser u = w - a/sigma."""
     half = 0.5 / sigma
-    total = 0.0
-    for start in range(0, w.size, _BLOCK):
-        part = 0.0
-        for i in range(start, min(start + _BLOCK, w.size)):
-            part += value[i] - slope[i] * (w[i] - half * slope[i])
-        total += part
-    return total
+    terms = np.empty(w.size)
+    for i in range(w.size):
+        terms[i] = value[i] - slope[i] * (w[i] - half * slope[i])
+    return total(terms)
 
 
 @compiled(fastmath={"reassoc"})
@@ -150,7 +135,7 @@ def _search(  # type: ignore[no-untyped-def]
     for trial in range(2 * _TRIALS):
         _fill(rows, y, w + share * along, sigma, parameters, value, slope, curve)
         point = x + share * direction
-        moved = _total(value) + ridge * np.dot(point, point)
+        moved = total(value) + ridge * np.dot(point, point)
         rise = np.dot(slope, along) + 2.0 * ridge * np.dot(point, direction)
         if share == 1.0 and rise <= 0.0:
             return share, moved
@@ -187,13 +172,13 @@ def _descend(  # type: ignore[no-untyped-def]
     bring nothing. Returns what is missing, and the number of steps.
     """
     _fill(rows, y, w, sigma, parameters, value, slope, curve)
-    here = _total(value) + ridge * np.dot(x, x)
+    here = total(value) + ridge * np.dot(x, x)
     new = np.empty(x.size)
     missing, mu = np.inf, 0.0
     small = False  # the last step was smaller than what the line search sees
     last_x, last_t, last_w = x, t, w
     for steps in range(_INNER):
-        gradient = np.dot(X, slope)
+        gradient = dots(X, slope)
         before, missing = missing, _excess(x, gradient, ridge, radius)
         if small and not missing <= 0.5 * before:
             if missing > before:
@@ -211,7 +196,7 @@ def _descend(  # type: ignore[no-untyped-def]
         if small:
             last_x, last_t, last_w = x.copy(), t.copy(), w.copy()
             _fill(rows, y, w + along, sigma, parameters, value, slope, curve)
-            share, here = 1.0, _total(value) + ridge * np.dot(new, new)
+            share, here = 1.0, total(value) + ridge * np.dot(new, new)
         else:
             share, here = _search(
                 rows, parameters, y, sigma, ridge, x, w, direction, along, here, decrease,
@@ -220,7 +205,7 @@ def _descend(  # type: ignore[no-untyped-def]
         x += share * direction
         t += share * along
         w += share * along
-    return _excess(x, np.dot(X, slope), ridge, radius), _INNER
+    return _excess(x, dots(X, slope), ridge, radius), _INNER
 
 
 @compiled()
@@ -230,7 +215,7 @@ def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough,
     value, slope, curve = np.empty(n), np.empty(n), np.empty(n)
     t = np.dot(beta, X)
     _fill(rows, y, t, np.inf, parameters, value, slope, curve)
-    primal = _total(value) + ridge * np.dot(beta, beta)
+    primal = total(value) + ridge * np.dot(beta, beta)
     if primal > empty:
         beta[:] = 0.0
         t[:] = 0.0
@@ -264,14 +249,14 @@ def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough,
         steps += more
         bound = _proven(value, slope, w, sigma)
         matched = np.dot(slope, t)
-        lower = bound - penalty_conjugate(np.dot(X, slope), ridge, radius)
+        lower = bound - penalty_conjugate(dots(X, slope), ridge, radius)
         better = lower - dual
         if lower > dual:
             dual = lower
             a[:] = slope
         shift[:] = slope
         _fill(rows, y, t, np.inf, parameters, value, slope, curve)
-        losses = _total(value)
+        losses = total(value)
         loose = losses - bound - matched  # what the envelope adds to the gap
         reached = losses + ridge * np.dot(x, x)
         better = max(better, primal - reached)
@@ -311,7 +296,7 @@ def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, eno
         beta *= radius / norm
     value, slope, curve = np.empty(n), np.empty(n), np.empty(n)
     _fill(rows, y, np.zeros(n), np.inf, parameters, value, slope, curve)
-    empty = _total(value)
+    empty = total(value)
     wanted = max(wanted, _ROUNDING * empty)
     primal, dual, steps = _fit(
         rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough, empty
@@ -335,12 +320,12 @@ def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, eno
     if norm > radius:
         x *= radius / norm
     _fill(rows, y, np.dot(x, X), np.inf, parameters, value, slope, curve)
-    reached = _total(value) + ridge * np.dot(x, x)
+    reached = total(value) + ridge * np.dot(x, x)
     if reached < primal:
         primal = reached
         beta[:] = x
-    lower += penalty_conjugate(np.dot(turned, point), ridge, radius)
-    lower -= penalty_conjugate(np.dot(X, point), ridge, radius)
+    lower += penalty_conjugate(dots(turned, point), ridge, radius)
+    lower -= penalty_conjugate(dots(X, point), ridge, radius)
     if lower > dual:
         dual = lower
         a[:] = point

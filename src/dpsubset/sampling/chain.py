@@ -19,11 +19,11 @@ from dpsubset.limits import REFUSED, Budget
 from dpsubset.losses.ball import solve
 from dpsubset.problem import IMPRECISE, Problem
 from dpsubset.sampling.l1_ball import l1_gain
+from dpsubset.sums import dot
 
 __all__ = ["Rule", "Steps", "run"]
 
 ROUND = 1024  # steps between looks at the limits
-_SUM = 4096  # products summed in one go: rounding does not grow with the number of rows
 _COARSE = 0.05  # of a fit that decides a step, in units of 1/kappa
 _LONG = 4  # a product of two columns costs as much as this many inside a matrix product
 _MEMORY = 1 << 30  # bytes of columns that are kept for further proposals
@@ -49,17 +49,6 @@ class Rule:
     gap: float = 0.0
 
 
-@compiled(nogil=True, fastmath={"contract", "reassoc"})
-def _dot(u, v):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for start in range(0, u.size, _SUM):
-        part = 0.0
-        for i in range(start, min(start + _SUM, u.size)):
-            part += u[i] * v[i]
-        total += part
-    return total
-
-
 @compiled(nogil=True)
 def _fill(data, columns, at, block):  # type: ignore[no-untyped-def]
     """Fill in the inner products of the column at one place with all others of a support."""
@@ -68,7 +57,7 @@ def _fill(data, columns, at, block):  # type: ignore[no-untyped-def]
     for q in range(columns.size):
         if q != at:
             other = places[columns[q]]
-            v = table[new, other] if whole else _dot(table[new], table[other])
+            v = table[new, other] if whole else dot(table[new], table[other])
             block[at, q] = v
             block[q, at] = v
     block[at, at] = diagonal[columns[at]]
