@@ -15,7 +15,7 @@ from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive
 from dpsubset.designs import ColumnCache, Design, Features, Gram, as_design, unmasked
 from dpsubset.designs.dense import NOT_FINITE
-from dpsubset.errors import InputError, UnprovenError
+from dpsubset.errors import InputError, UnprovenError, without_context
 from dpsubset.labels import as_labels
 from dpsubset.losses import Fit, Loss, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
@@ -273,6 +273,7 @@ def check_problem(problem: Any) -> None:
         )
 
 
+@without_context
 def _target(y: ArrayLike, bound: float) -> Floats:
     plain = unmasked(y)
     try:
@@ -294,6 +295,7 @@ def _target(y: ArrayLike, bound: float) -> Floats:
     return np.clip(values, -bound, bound, out=values)
 
 
+@without_context
 def _indices(given: Iterable[int], p: int, name: str) -> tuple[int, ...]:
     try:
         items = list(given)
