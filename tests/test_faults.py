@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 import pytest
 import typer
+from carried import carried
 from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from typer.testing import CliRunner
@@ -484,6 +485,7 @@ def test_a_fault_at_any_line_is_spent_from_the_beginning_of_the_work(
         with Fault(at, error) as fault, pytest.raises(type(error)) as raised:
             act()
         assert raised.value is error or isinstance(raised.value, OutOfMemoryError)
+        assert carried(raised.value) == {}
         before, entries = entries, ledger.history()
         assert entries[: len(before)] == before
         later = [entry.outcome for entry in entries[len(before) :]]

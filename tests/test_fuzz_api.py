@@ -35,6 +35,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from carried import carried
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import DataConversionWarning, NotFittedError
@@ -92,10 +93,8 @@ def check(text: str, *, rows: bool = False) -> None:
 
 
 def shown(error: BaseException) -> str:
-    """Return what a traceback would show of an error, and of those before it, but the code."""
-    text = "".join(traceback.format_exception_only(error))
-    before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return text if before is None else shown(before) + text
+    """Return the words of an error, and of all that it carries along, hidden or not."""
+    return "\n".join([*traceback.format_exception_only(error), *carried(error).values()])
 
 
 @contextmanager
@@ -138,6 +137,8 @@ def attempt(call: Callable[[], Any], *allowed: type[Exception]) -> Any:
             result = call()
         except (DpsubsetError, *allowed) as error:
             said.append(shown(error))
+            if isinstance(error, DpsubsetError) and carried(error):
+                raise Leak(f"{shown(error)} is not alone") from None
     for text in said:
         check(text, rows=True)
     return result

@@ -27,6 +27,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from carried import carried
 from sklearn.base import clone
 from typer.testing import CliRunner
 
@@ -217,14 +218,13 @@ def logged() -> Iterator[list[Any]]:
 
 
 def facts(error: BaseException) -> dict[str, Any]:
-    """Return all that an error shows: text, arguments, notes, its chain; and its pickle."""
+    """Return all that an error shows: text, arguments, notes, all errors before it; its pickle."""
     return {
         "text": str(error),
         "shown": traceback.format_exception_only(error),
         "arguments": error.args,
         "attributes": vars(error),
-        "cause": error.__cause__,
-        "context shown": error.__context__ is not None and not error.__suppress_context__,
+        "carried": carried(error),
         "pickle": pickle.dumps(error),
     }
 
@@ -599,6 +599,7 @@ def test_a_fit_that_fails_leaves_the_same_behind() -> None:
                 warnings.simplefilter("ignore")
                 with pytest.raises(error) as raised:
                     selector.fit(X, y)
+            assert carried(raised.value) == {}
             left.append(reached([vars(selector), facts(raised.value)]))
         assert left[0] == left[1]
 
@@ -632,11 +633,12 @@ def test_a_table_that_is_refused_shows_nothing_of_itself(how: str) -> None:
             selector.fit(X, y)
         text = "".join(traceback.format_exception(raised.value))
         assert SECRET not in text
+        assert carried(raised.value) == {}
         shown.append(reached([facts(raised.value), vars(selector)]))
     assert shown[0] == shown[1]
 
 
-@pytest.mark.parametrize("trace", ["text", "note", "attribute", "cause"])
+@pytest.mark.parametrize("trace", ["text", "note", "attribute", "cause", "context", "hidden"])
 def test_an_error_that_tells_is_noticed(
     trace: str, both: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -646,6 +648,10 @@ def test_an_error_that_tells_is_noticed(
             error.add_note(f"{score(problem)}")
         if trace == "attribute":
             error.gap = score(problem)  # type: ignore[attr-defined]
+        if trace in ("context", "hidden"):
+            error.__context__ = ValueError(score(problem))
+            error.__suppress_context__ = trace == "hidden"
+            raise error
         raise error from (ValueError(score(problem)) if trace == "cause" else None)
 
     monkeypatch.setattr(Mechanism, "release", release)

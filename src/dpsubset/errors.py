@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import isgeneratorfunction
+from typing import Any, ParamSpec, TypeVar, cast
+
 __all__ = [
     "BudgetError",
     "DpsubsetError",
@@ -12,7 +17,11 @@ __all__ = [
     "PrivacyWarning",
     "RefusedError",
     "UnprovenError",
+    "without_context",
 ]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class DpsubsetError(Exception):
@@ -56,3 +65,53 @@ class MissingExtraError(DpsubsetError, ImportError):
 
 class PrivacyWarning(UserWarning):
     """Something around a fit may spend more than its guarantee says: fits again, fitted steps."""
+
+
+def without_context(work: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function that says `raise ... from None`, so that it means it.
+
+    Python hides the error that came before from print, but keeps it in `__context__`, where its
+    words may quote the table. Put this closest to the function: under `@contextmanager` it guards
+    the block of the `with` statement too.
+
+    >>> @without_context
+    ... def read(text):
+    ...     try:
+    ...         return float(text)
+    ...     except ValueError:
+    ...         raise InputError("not a number") from None
+    >>> try:
+    ...     read("a private text")
+    ... except InputError as error:
+    ...     print(error, error.__context__)
+    not a number None
+    """
+    if isgeneratorfunction(work):
+
+        @wraps(work)
+        def generate(*given: P.args, **options: P.kwargs) -> Any:
+            try:
+                return (yield from work(*given, **options))
+            except BaseException as error:
+                _forget(error)
+                raise
+
+        return cast(Callable[P, T], generate)
+
+    @wraps(work)
+    def call(*given: P.args, **options: P.kwargs) -> T:
+        try:
+            return work(*given, **options)
+        except BaseException as error:
+            _forget(error)
+            raise  # alone: naming the error would give it a context anew
+
+    return call
+
+
+def _forget(error: BaseException) -> None:
+    """Let an error that a user may see forget what came before; a fault of a program may not."""
+    from_none = error.__suppress_context__ and error.__cause__ is None
+    if from_none or isinstance(error, (DpsubsetError, MemoryError, KeyboardInterrupt)):
+        error.__cause__ = error.__context__ = None
+        vars(error).pop("__notes__", None)  # none are ours

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.designs import unmasked
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 
 __all__ = ["Labels", "as_labels", "named_classes"]
 
@@ -128,6 +128,7 @@ def _not_two(count: int, option: str) -> InputError:
     )
 
 
+@without_context
 def _plain(y: Any) -> NDArray[Any]:
     """Return the labels as one-dimensional numbers, truth values or strings."""
     plain = unmasked(y)
@@ -156,6 +157,7 @@ def _plain(y: Any) -> NDArray[Any]:
     return array
 
 
+@without_context
 def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
     entries = array.tolist()
     kinds = set(map(type, entries))

@@ -15,7 +15,7 @@ from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive
 from dpsubset.designs import ColumnCache, Design, Features, Gram, as_design, unmasked
 from dpsubset.designs.dense import NOT_FINITE
-from dpsubset.errors import InputError, UnprovenError
+from dpsubset.errors import InputError, UnprovenError, without_context
 from dpsubset.labels import Labels, as_labels
 from dpsubset.losses import Fit, Loss, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
@@ -297,6 +297,7 @@ def check_classes_named(problem: Problem, who: str) -> None:
         )
 
 
+@without_context
 def _target(y: ArrayLike, bound: float) -> Floats:
     plain = unmasked(y)
     try:
@@ -318,6 +319,7 @@ def _target(y: ArrayLike, bound: float) -> Floats:
     return np.clip(values, -bound, bound, out=values)
 
 
+@without_context
 def _indices(given: Iterable[int], p: int, name: str) -> tuple[int, ...]:
     try:
         items = list(given)

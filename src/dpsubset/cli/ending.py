@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import typer
 
-from dpsubset.errors import BudgetError, DpsubsetError, RefusedError, UnprovenError
+from dpsubset.errors import BudgetError, DpsubsetError, RefusedError, UnprovenError, without_context
 
 __all__ = ["errors_as_text"]
 
@@ -17,6 +17,7 @@ _SPENT = "count the budget as spent if a release was under way"
 
 
 @contextmanager
+@without_context
 def errors_as_text() -> Iterator[None]:
     """Print an error of ours as one line; only a fault of the program shows a traceback."""
     try:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.bounds import column_limits
 from dpsubset.estimators.inputs import column_positions
 from dpsubset.estimators.release import (
@@ -165,6 +165,7 @@ def _classes(given: str | None, loss: Loss) -> tuple[str, str] | None:
     return None if listed is None else check_classes(listed)
 
 
+@without_context
 def _listed(given: str | None, option: str) -> tuple[str, ...] | None:
     """Split a,b,c; a name that holds a comma is put in double quotes."""
     if given is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 
 __all__ = ["check_destination", "waiting", "writing"]
 
@@ -28,6 +28,7 @@ def check_destination(path: Path, keep: Sequence[Path | None] = ()) -> None:
 
 
 @contextmanager
+@without_context
 def writing(
     path: Path | None, *, keep: Sequence[Path | None] = ()
 ) -> Iterator[Callable[[str], None]]:
@@ -46,6 +47,7 @@ def writing(
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from None
 
+    @without_context
     def write(text: str) -> None:
         try:
             file.write(text)

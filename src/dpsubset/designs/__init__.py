@@ -15,7 +15,7 @@ from dpsubset.designs.dense import DenseDesign
 from dpsubset.designs.features import Features
 from dpsubset.designs.gram import Gram
 from dpsubset.designs.sparse import SparseDesign
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 
 __all__ = ["ColumnCache", "Design", "Features", "Gram", "as_design", "unmasked"]
 
@@ -86,6 +86,7 @@ def _check_kind(dtype: np.dtype[Any]) -> None:
         )
 
 
+@without_context
 def _as_floats(X: Any) -> NDArray[np.floating]:
     plain = unmasked(X)
     try:
@@ -131,6 +132,7 @@ def _affine(
     return middle, scale
 
 
+@without_context
 def _limits(given: ArrayLike, p: int, name: str) -> Floats:
     try:
         array = np.asarray(given, dtype=np.float64)

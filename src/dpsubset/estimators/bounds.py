@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 
 __all__ = ["as_pair", "column_limits", "narrowed", "rescale_target", "target_limits"]
 
@@ -154,6 +154,7 @@ def _one_per_column(given: Any, n_columns: int, side: str) -> Floats:
     return np.broadcast_to(limits, (n_columns,)).copy()
 
 
+@without_context
 def _as_floats(given: Any, what: str) -> Floats:
     try:
         array = np.asarray(given)

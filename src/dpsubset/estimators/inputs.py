@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 
 __all__ = [
     "MISSING",
@@ -53,7 +53,10 @@ def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
         return _pandas_matrix(X)
     if sp.issparse(X):
         _check_shape(X)
-        _check_kind(np.dtype(getattr(X, "dtype", object)), "the table")
+        dtype = np.dtype(getattr(X, "dtype", object))
+        _check_kind(dtype, "the table")
+        if dtype.kind == "O":  # scipy cannot compute with objects
+            raise _not_numbers("the table")
         return X, None
     listed = hasattr(X, "__len__") and not isinstance(X, (str, bytes, Mapping))
     if not (listed or hasattr(X, "__array__")):
@@ -146,6 +149,7 @@ def _pandas_column(column: Any, name: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
+@without_context
 def as_array(values: Any, label: str) -> NDArray[Any]:
     """Return an array of numbers, or of objects that may be numbers; `label` names it."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -154,7 +158,7 @@ def as_array(values: Any, label: str) -> NDArray[Any]:
         raise InputError(f"{label} is sparse: give a dense array")
     try:
         array = np.asarray(values)
-    except (TypeError, ValueError):
+    except Exception:  # another library's table may have errors, and words, of its own
         raise InputError(
             f"{label} cannot be read as an array: it is ragged or holds no numbers. Every row "
             "needs the same number of entries"
@@ -194,6 +198,7 @@ def _check_width(width: int) -> None:
         )
 
 
+@without_context
 def from_objects(column: NDArray[Any], label: str) -> NDArray[np.float64]:
     """Convert Python numbers, of any size that float64 reaches."""
     kinds = set(map(type, column.tolist()))

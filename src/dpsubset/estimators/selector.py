@@ -10,7 +10,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.inputs import as_matrix
 from dpsubset.estimators.selecting import DEFAULT_EPSILON, DEFAULT_NEIGHBOURS, Selecting
 
@@ -180,6 +180,7 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
             self.classes_ = np.array(stated.target.classes)
         return self
 
+    @without_context
     def transform(self, X: Any) -> Any:
         """Return the selected columns of a table.
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.bounds import target_limits
 from dpsubset.estimators.inputs import MISSING, EntryError, as_array, from_objects
 from dpsubset.labels import Labels, named_classes
@@ -97,6 +97,7 @@ def _numbers(y: Any) -> Floats:
     return vector
 
 
+@without_context
 def _or_labels(read: Callable[[], NDArray[Any]]) -> NDArray[Any]:
     """Read numbers; where there is text, say that some losses take labels."""
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.losses.base import Fit, Loss
 from dpsubset.losses.checking import check
 from dpsubset.losses.hinge import Hinge
@@ -53,6 +53,7 @@ def register(kind: type[Loss]) -> type[Loss]:
     return kind
 
 
+@without_context
 def as_loss(loss: str | Loss) -> Loss:
     """Return the loss of that name, or the loss itself.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dpsubset.checks import yes_or_no
-from dpsubset.errors import InputError, UnprovenError
+from dpsubset.errors import InputError, UnprovenError, without_context
 from dpsubset.limits import REFUSED, Limits
 from dpsubset.mechanisms.base import Mechanism
 from dpsubset.privacy import Guarantee
@@ -82,6 +82,7 @@ class Searching(Mechanism):
             ),
         )
 
+    @without_context
     def _searched(
         self, ask: Callable[..., list[Found]], problem: Problem, *given: int, count: int
     ) -> list[Found]:

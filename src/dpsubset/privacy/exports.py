@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpsubset.errors import InputError, MissingExtraError
+from dpsubset.errors import InputError, MissingExtraError, without_context
 from dpsubset.privacy.guarantee import Guarantee
 
 __all__ = ["check_unconditional", "to_dp_event"]
@@ -22,6 +22,7 @@ def check_unconditional(guarantee: Guarantee) -> None:
         raise InputError("a seeded run is an experiment and has no guarantee to be added up")
 
 
+@without_context
 def to_dp_event(guarantee: Guarantee, *, concentrated: bool | None = None) -> Any:
     """Return an event for the accountants of dp_accounting (extra `accounting`).
 

@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any
 
 from dpsubset.checks import one_of
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.privacy.neighbours import NEIGHBOURS, check_neighbours
 
 __all__ = [
@@ -100,6 +100,7 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         return {**asdict(self), "bounds": dict(self.bounds), "sentence": str(self)}
 
     @classmethod
+    @without_context
     def from_dict(cls, given: Mapping[str, Any]) -> Guarantee:
         """Return the guarantee that `to_dict` wrote, or raise an InputError.
 

@@ -28,6 +28,7 @@ from dpsubset.errors import (
     OutOfMemoryError,
     RefusedError,
     UnprovenError,
+    without_context,
 )
 from dpsubset.privacy.guarantee import Guarantee, rounded_down
 from dpsubset.privacy.neighbours import check_neighbours
@@ -275,6 +276,7 @@ class Ledger:
                 raise _wrong(self.path, "has lost the entry of this release: it was exchanged")
 
     @contextmanager
+    @without_context
     def _open(self, *, writing: bool = False, new: bool = False) -> Iterator[sqlite3.Connection]:
         """Give a connection in one transaction, which is committed at the end or undone.
 
@@ -328,6 +330,7 @@ def as_ledger(given: LedgerLike) -> Ledger | None:
 
 
 @contextmanager
+@without_context
 def charged(
     ledger: Ledger | None, guarantee: Guarantee, asked: Mapping[str, Any]
 ) -> Iterator[Record]:
@@ -377,6 +380,7 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
+@without_context
 def _promise(text: str) -> Guarantee:
     try:
         return Guarantee.from_dict(json.loads(text))
@@ -384,6 +388,7 @@ def _promise(text: str) -> Guarantee:
         raise ValueError from None  # the file is damaged
 
 
+@without_context
 def _exists(path: Path) -> bool:
     try:
         return bool(path.stat())
@@ -393,6 +398,7 @@ def _exists(path: Path) -> bool:
         raise _wrong(path, f"cannot be used ({error.strerror})") from None
 
 
+@without_context
 def _as_text(given: Mapping[str, Any], what: str) -> str:
     try:
         return json.dumps(dict(given), allow_nan=False)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from dpsubset.arrays import Floats
-from dpsubset.errors import MissingExtraError
+from dpsubset.errors import MissingExtraError, without_context
 from dpsubset.privacy.randomness import Randomness
 
 __all__ = ["add_laplace", "opendp"]
 
 
+@without_context
 def opendp() -> Any:
     """Return the library, or say how to get it."""
     try:

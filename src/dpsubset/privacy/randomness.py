@@ -26,16 +26,14 @@ class _Bits(Protocol):
 
 
 class _System:
-    """The operating system's generator, read in chunks."""
+    """The operating system's generator, asked anew each time.
 
-    def __init__(self) -> None:
-        self._kept = np.empty(0, dtype=np.uint64)
+    It keeps nothing: words kept for later would be drawn twice after a fork, from a copy or a
+    pickle, or by two threads. Asking costs a microsecond, less than what is made of the words.
+    """
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        if count > self._kept.size:
-            self._kept = np.frombuffer(os.urandom(8 * max(count, 1024)), dtype=np.uint64)
-        out, self._kept = self._kept[:count], self._kept[count:]
-        return out
+        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
     def below(self, bound: int) -> int:
         return secrets.randbelow(bound)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.labels import Labels
 
 __all__ = ["as_numbers", "check_classes", "is_missing", "read_labels"]
@@ -37,6 +37,7 @@ def check_classes(classes: Sequence[str]) -> tuple[str, str]:
     return names[0], names[1]
 
 
+@without_context
 def read_labels(column: pl.Series, classes: tuple[str, str] | None, path: Path) -> Labels | None:
     """Return -1 for the first and +1 for the second class; None if a label is missing.
 

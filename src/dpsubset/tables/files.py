@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.inputs import MISSING, EntryError, polars_matrix
 from dpsubset.estimators.targets import OR_LABELS
 from dpsubset.labels import Labels
@@ -100,6 +100,7 @@ def _read_frame(
     return _read_parquet(path, list(advice))
 
 
+@without_context
 def _numbers_of(frame: pl.DataFrame, target: str) -> NDArray[np.float64]:
     try:
         return polars_matrix(frame.select(target))[:, 0].astype(np.float64)
@@ -157,6 +158,7 @@ def _numbers(column: pl.Series, path: Path, advice: str) -> pl.Series:
     return numbers
 
 
+@without_context
 def _check_lines(path: Path, n_columns: int) -> None:
     """Say what is wrong with the lines of a file, without saying where."""
     try:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.bounds import as_pair
 
 __all__ = ["TableBounds", "bounds_template", "read_bounds"]
@@ -118,6 +118,7 @@ def read_bounds(
     return TableBounds({name: found[name] for name in names}, limits, digest)
 
 
+@without_context
 def _read(path: Path) -> bytes:
     if path.is_dir():
         raise InputError(f"{path} is a folder. Name a TOML file with bounds")
@@ -131,6 +132,7 @@ def _read(path: Path) -> bytes:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
+@without_context
 def _parse(raw: bytes, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(raw.decode("utf-8-sig"))

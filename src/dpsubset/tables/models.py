@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 
 __all__ = ["VERSION", "StoredModel", "read_model", "write_model"]
 
@@ -81,6 +81,7 @@ def write_model(model: StoredModel) -> str:
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
+@without_context
 def read_model(path: Path) -> StoredModel:
     """Read a model file.
 
@@ -109,6 +110,7 @@ def read_model(path: Path) -> StoredModel:
         raise InputError(f"{path} is not a complete model: parts are missing or wrong") from None
 
 
+@without_context
 def _content(path: Path) -> dict[str, Any]:
     try:
         if path.is_dir():

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 
 __all__ = [
     "ADVICE",
@@ -112,6 +112,7 @@ def file_format(path: Path) -> str:
     return "csv" if kind == ".csv" else "parquet"
 
 
+@without_context
 def _csv_names(path: Path) -> tuple[str, ...]:
     """Parse the first line by itself; the reading library would rename repeated columns."""
     try:
@@ -153,6 +154,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
+@without_context
 def _parquet_names(path: Path) -> tuple[str, ...]:
     try:
         schema = quietly(lambda: opened(path, pl.read_parquet_schema))

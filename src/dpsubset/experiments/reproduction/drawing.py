@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dpsubset.errors import MissingExtraError
+from dpsubset.errors import MissingExtraError, without_context
 from dpsubset.experiments.reproduction.curves import Point, curves
 from dpsubset.experiments.reproduction.settings import Figure, Panel, settings
 from dpsubset.experiments.reproduction.trial import Row
@@ -31,6 +31,7 @@ _LOGARITHMIC = ("ridge", "bound", "count")
 _ACROSS = 3
 
 
+@without_context
 def plotting() -> Any:
     """Return matplotlib's pyplot, without a screen, or say how to get it."""
     try:

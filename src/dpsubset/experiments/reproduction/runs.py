@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsubset.checks import whole
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.experiments.reproduction.settings import Figure, Panel, settings
 from dpsubset.experiments.reproduction.trial import Job, Row, run_trial
 
@@ -48,6 +48,7 @@ class Results:
     line of their own. A line that a killed run left unfinished is cut off.
     """
 
+    @without_context
     def __init__(self, path: Path) -> None:
         self.path = path
         self._known: dict[Job, dict[str, Any]] = {}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.errors import MissingExtraError
+from dpsubset.errors import MissingExtraError, without_context
 from dpsubset.limits import Budget
 
 __all__ = ["Answer", "Master", "Model", "Positions", "Program", "Watch", "need"]
@@ -93,6 +93,7 @@ class Program:
 _PACKAGES = {"highs": "highspy", "scip": "pyscipopt", "gurobi": "gurobipy"}
 
 
+@without_context
 def need(backend: str) -> Any:
     """Import a backend's package, or say which extra has it."""
     package = _PACKAGES[backend]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpsubset.arrays import Floats
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.limits import Budget
 from dpsubset.search.backends import Answer, Master, Model, Positions, Program, Watch, need
 
@@ -24,6 +24,7 @@ _NO_LICENCE = (10009, 10032)
 
 
 @contextmanager
+@without_context
 def _explained(api: Any) -> Iterator[None]:
     """Say what a licence forbids."""
     try:
