@@ -501,3 +501,17 @@ def test_the_template_is_toml_for_any_names_and_is_refused_until_filled_in(
         if any("= []" in name for name in names):
             return
         assert read_bounds(path, names, "the y").columns == dict.fromkeys(names, (0.0, 2.0))
+
+
+def test_a_cell_is_the_same_number_whichever_way_its_file_is_read(tmp_path: Path) -> None:
+    """One cell that needs reading as text has the whole file read so: no other cell may change."""
+    rng = np.random.default_rng(0)
+    texts = [repr(v) for v in rng.uniform(-1e3, 1e3, 300).tolist()]
+    texts += [repr(float(v)) for v in 10.0 ** rng.uniform(-320, 308, 300)]
+    texts += ["1.", ".5", "-.5", "+7", "1e5", "1E-7", "00012", "-0", "9007199254740993", "4.9e-324"]
+    texts += ["0.1000000000000000055511151231257827", "2.2250738585072011e-308", "1e-400", "9" * 40]
+    tables = []
+    for last in ("1", " true"):
+        path = csv_file(tmp_path, "\n".join(["x,y", *(f"{t},1" for t in [*texts, last])]))
+        tables.append(read_table(path, "y").X[:, 0])
+    np.testing.assert_array_equal(*tables)
