@@ -596,9 +596,9 @@ def test_a_command_ends_well_and_tells_nothing(command: str) -> None:
 # Twins: the same property on broken code --------------------------------------------------------
 
 PLACES = {
-    "select": "dpsubset.tables.files.polars_matrix",
+    "select": "dpsubset.data.files.frame_matrix",
     "fit": "dpsubset.cli.fitting.fit_model",
-    "predict": "dpsubset.tables.files.polars_matrix",
+    "predict": "dpsubset.data.files.frame_matrix",
     "bounds": "dpsubset.tables.bounds_template",
     "plan": "dpsubset.experiments.planning.rows_for",
     "ledger": "dpsubset.cli.checking._print_ledger",

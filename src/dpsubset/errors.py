@@ -17,6 +17,7 @@ __all__ = [
     "PrivacyWarning",
     "RefusedError",
     "UnprovenError",
+    "at_once",
     "without_context",
 ]
 
@@ -107,6 +108,35 @@ def without_context(work: Callable[P, T]) -> Callable[P, T]:
             raise  # alone: naming the error would give it a context anew
 
     return call
+
+
+@without_context
+def at_once(*checks: Callable[[], T]) -> list[T]:
+    """Run checks that do not depend on each other; tell all their faults in one error.
+
+    >>> at_once(lambda: 1, lambda: 2)
+    [1, 2]
+    """
+    found: list[T] = []
+    faults: list[InputError] = []
+    for check in checks:
+        try:
+            found.append(check())
+        except InputError as error:
+            faults.append(error)
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        kind = type(faults[0]) if len({type(fault) for fault in faults}) == 1 else InputError
+        texts = dict.fromkeys(line for fault in faults for line in _lines(fault))
+        raise kind(f"there are {len(texts)} faults:\n" + "\n".join(f"- {t}" for t in texts))
+    return found
+
+
+def _lines(fault: InputError) -> list[str]:
+    """Return the faults that an error tells, one or several."""
+    first, *others = str(fault).split("\n- ")
+    return others if others and first.startswith("there are ") else [str(fault)]
 
 
 def _forget(error: BaseException) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -20,13 +21,40 @@ from dpsubset.labels import Labels, as_labels
 from dpsubset.losses import Fit, Loss, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
 
-__all__ = ["IMPRECISE", "Problem"]
+__all__ = ["IMPRECISE", "Origin", "Problem"]
 
 IMPRECISE = (
     "a score could not be computed as precisely as the guarantee needs, so nothing is released; "
     "whether that happens depends on the data, so count the budget as spent. A larger ridge helps"
 )
 _REMEMBERED = 4096  # scores of supports that were fitted
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a problem comes from, in its owner's words; all public.
+
+    `asked` are the settings as records hold them. The owner's columns come first in the design,
+    `visible` of them, with `names` if they have any; those beyond are ours: a constant.
+    """
+
+    asked: Mapping[str, Any]
+    visible: int
+    names: tuple[str, ...] | None = None
+
+    def seen(self, support: Iterable[int]) -> tuple[int, ...]:
+        """Return the owner's columns among those of a support."""
+        return tuple(int(j) for j in support if j < self.visible)
+
+    def released(self, support: Iterable[int]) -> dict[str, Any]:
+        """Return a support as records hold it: positions and names of the owner's columns.
+
+        >>> Origin({}, 2, ("age", "dose")).released([1, 2])
+        {'positions': [1], 'columns': ['dose']}
+        """
+        places = list(self.seen(support))
+        named = None if self.names is None else [self.names[j] for j in places]
+        return {"positions": places, "columns": named}
 
 
 class Problem:
@@ -59,6 +87,8 @@ class Problem:
         The two classes of a classification target, as public knowledge. Read off the labels they
         are good for scores only: mechanisms that see more of the labels refuse such a problem,
         since one row may then exchange the classes of all others.
+    origin : Origin, optional
+        Where the problem comes from; a `Selection` fills it in.
 
     Examples
     --------
@@ -84,6 +114,7 @@ class Problem:
         exclude: Iterable[int] = (),
         groups: Sequence[Sequence[int]] | None = None,
         classes: Sequence[Any] | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.loss = as_loss(loss)
         self.x_bound = positive(x_bound, "x_bound")
@@ -103,6 +134,24 @@ class Problem:
             raise InputError("the target and the table have different numbers of rows")
         self.features = Features.of(groups, self.design.n_columns)
         self._choose(size, include, exclude)
+        self.origin = origin or Origin(self._asked(), len(self.features))
+
+    def _asked(self) -> dict[str, Any]:
+        """Return what is asked, where nobody said it in other words."""
+        return {
+            "table": None,
+            "target": None,
+            "schema": None,
+            "n_columns": len(self.features),
+            "size": self.size,
+            "loss": repr(self.loss),
+            "x_bound": self.x_bound,
+            "y_bound": self.y_bound,
+            "radius": self.radius,
+            "ridge": self.ridge,
+            "always_include": list(self.include),
+            "exclude": list(self.exclude),
+        }
 
     def _read(self, y: ArrayLike | Labels, classes: Sequence[Any] | None) -> tuple[Floats, bool]:
         """Return the target as numbers, and whether its classes are public, if it has any."""
@@ -175,6 +224,7 @@ class Problem:
             ridge=self.ridge,
             include=self.include,
             exclude=self.exclude,
+            origin=self.origin,
         )
 
     @property

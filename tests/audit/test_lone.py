@@ -36,7 +36,7 @@ from dpsubset.audit.lone import CLASSES, lone_families, lone_tables
 from dpsubset.audit.tables import check_neighbour
 from dpsubset.coefficients import ObjectivePerturbation
 from dpsubset.errors import InputError
-from dpsubset.estimators.targets import Target
+from dpsubset.data.target import Target
 from dpsubset.labels import Labels
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import NEIGHBOURS

@@ -11,7 +11,7 @@ from dpsubset.checks import positive
 from dpsubset.cli.plan import Request, make_mechanisms, make_plan
 from dpsubset.cli.selection import settings_of, warnings_of
 from dpsubset.errors import InputError
-from dpsubset.estimators.bounds import narrowed
+from dpsubset.data.bounds import narrowed
 from dpsubset.estimators.linear import (
     Coefficient,
     check_share,

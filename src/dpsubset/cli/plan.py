@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.errors import InputError, without_context
-from dpsubset.estimators.bounds import column_limits
-from dpsubset.estimators.inputs import column_positions
+from dpsubset.data.bounds import column_limits
+from dpsubset.data.frames import column_positions
 from dpsubset.estimators.release import (
     MECHANISMS,
     OWN_OPTIONS,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.checks import positive
 from dpsubset.errors import InputError
-from dpsubset.mechanisms.base import asked_of
 from dpsubset.privacy import Guarantee, Randomness, as_randomness, check_neighbours
 from dpsubset.privacy.guarantee import seeded_if
-from dpsubset.privacy.ledger import LedgerLike, as_ledger, charged
+from dpsubset.privacy.ledger import LedgerLike, as_ledger
 from dpsubset.problem import Problem, check_classes_named, check_problem
+from dpsubset.records import charging, described, record
 
 __all__ = ["CoefficientMechanism", "Coefficients"]
 
@@ -29,14 +29,12 @@ class Coefficients:
     support: tuple[int, ...]
     values: tuple[float, ...]
     guarantee: Guarantee
+    asked: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "support": list(self.support),
-            "values": list(self.values),
-            "guarantee": self.guarantee.to_dict(),
-        }
+        """Return the record: what was asked and released, and the guarantee, as plain values."""
+        released = {"positions": list(self.support), "coefficients": list(self.values)}
+        return record(self.asked, released, self.guarantee)
 
 
 class CoefficientMechanism(ABC):
@@ -110,14 +108,21 @@ class CoefficientMechanism(ABC):
         randomness = as_randomness(random_state)
         promise = seeded_if(randomness.seeded, self.guarantee(problem))
         chosen = tuple(int(j) for j in columns)
-        with charged(self.ledger, promise, self.asked(problem) | {"support": chosen}) as record:
-            values = tuple(float(v) for v in self._fit(problem, columns, randomness))
-            record({"support": chosen, "values": values})
-        return Coefficients(chosen, values, promise)
+        asked = {**problem.origin.asked, "coefficients": described(self), "support": list(chosen)}
+        with charging(self.ledger, promise, asked) as write:
+            values = self.fitted(problem, chosen, randomness)
+            write({"positions": list(chosen), "coefficients": list(values)})
+        return Coefficients(chosen, values, promise, asked)
 
-    def asked(self, problem: Problem) -> dict[str, Any]:
-        """Return what a release asks, as a ledger writes it down: public parameters only."""
-        return asked_of(self, problem)
+    def fitted(
+        self, problem: Problem, support: tuple[int, ...], randomness: Randomness
+    ) -> tuple[float, ...]:
+        """Fit on a public support; charge nothing.
+
+        For who charges for it together with the selection.
+        """
+        columns = np.array(support, dtype=np.intp)
+        return tuple(float(v) for v in self._fit(problem, columns, randomness))
 
     @abstractmethod
     def sensitivity(self, problem: Problem) -> float:

@@ -12,7 +12,7 @@ from dpsubset.arrays import Floats
 from dpsubset.checks import positive
 from dpsubset.coefficients import CoefficientMechanism, NoisyStatistics, ObjectivePerturbation
 from dpsubset.errors import InputError
-from dpsubset.estimators.bounds import narrowed
+from dpsubset.data.bounds import narrowed
 from dpsubset.estimators.release import released_by
 from dpsubset.labels import Labels
 from dpsubset.losses import Loss, as_loss

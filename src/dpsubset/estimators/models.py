@@ -15,8 +15,8 @@ from dpsubset.arrays import Floats
 from dpsubset.checks import positive
 from dpsubset.coefficients import CoefficientMechanism
 from dpsubset.errors import InputError
-from dpsubset.estimators.bounds import narrowed
-from dpsubset.estimators.inputs import MISSING, as_matrix
+from dpsubset.data.bounds import narrowed
+from dpsubset.data.frames import MISSING, as_matrix
 from dpsubset.estimators.linear import (
     Coefficient,
     check_share,
@@ -29,7 +29,7 @@ from dpsubset.estimators.selecting import (
     Selecting,
     Stated,
 )
-from dpsubset.estimators.targets import Target, plan_target
+from dpsubset.data.target import Target, plan_target
 from dpsubset.losses import Logistic, as_loss
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import Guarantee

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpsubset.checks import positive
 from dpsubset.designs import as_design
 from dpsubset.errors import InputError
-from dpsubset.estimators.bounds import narrowed, rescale_target
+from dpsubset.data.bounds import narrowed, rescale_target
 from dpsubset.labels import Labels
 from dpsubset.mechanisms import (
     Exponential,

@@ -13,8 +13,8 @@ from sklearn.utils.validation import validate_data
 from dpsubset.arrays import Floats
 from dpsubset.checks import yes_or_no
 from dpsubset.errors import InputError
-from dpsubset.estimators.bounds import column_limits
-from dpsubset.estimators.inputs import as_matrix, column_positions
+from dpsubset.data.bounds import column_limits
+from dpsubset.data.frames import as_matrix, column_positions
 from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
 from dpsubset.estimators.release import (
     Choice,
@@ -25,7 +25,7 @@ from dpsubset.estimators.release import (
     release,
     shortfall,
 )
-from dpsubset.estimators.targets import Target, plan_target
+from dpsubset.data.target import Target, plan_target
 from dpsubset.losses import as_loss
 from dpsubset.mechanisms import Mechanism, Release
 from dpsubset.privacy import Ledger

@@ -11,7 +11,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsubset.errors import InputError, without_context
-from dpsubset.estimators.inputs import as_matrix
+from dpsubset.data.frames import as_matrix
 from dpsubset.estimators.selecting import DEFAULT_EPSILON, DEFAULT_NEIGHBOURS, Selecting
 
 __all__ = ["SubsetSelector"]

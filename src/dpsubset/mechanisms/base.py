@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,11 +26,12 @@ from dpsubset.privacy import (
     exponent,
 )
 from dpsubset.privacy.guarantee import seeded_if
-from dpsubset.privacy.ledger import LedgerLike, as_ledger, charged
+from dpsubset.privacy.ledger import LedgerLike, as_ledger
 from dpsubset.problem import Problem, check_problem
+from dpsubset.records import charging, described, record
 from dpsubset.sampling.pieces import Support, list_region
 
-__all__ = ["Mechanism", "Release", "Sampler", "asked_of"]
+__all__ = ["Mechanism", "Release", "Sampler"]
 
 Sampler = Callable[[Randomness], Support]
 
@@ -50,14 +50,22 @@ _LAW_IS_NO_RELEASE = (
 
 @dataclass(frozen=True)
 class Release:
-    """One private output. It holds nothing that depends on the data but the support."""
+    """One private output. It holds nothing that depends on the data but the support.
+
+    `support` are positions among the owner's columns, `columns` their names, if they have any;
+    `asked` are the public settings.
+    """
 
     support: tuple[int, ...]
     guarantee: Guarantee
+    columns: tuple[str, ...] | None = None
+    asked: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {"support": list(self.support), "guarantee": self.guarantee.to_dict()}
+        """Return the record: what was asked and released, and the guarantee, as plain values."""
+        names = None if self.columns is None else list(self.columns)
+        released = {"positions": list(self.support), "columns": names}
+        return record(self.asked, released, self.guarantee)
 
 
 class Mechanism(ABC):
@@ -126,20 +134,32 @@ class Mechanism(ABC):
 
     def _release(self, problem: Problem, randomness: Randomness) -> Release:
         check_problem(problem)
-        promise = self._promise(problem, randomness)
-        with charged(self.ledger, promise, self.asked(problem)) as record:
-            support = tuple(int(j) for j in self._sampler(problem)(randomness))
-            if support and support[0] < 0:
-                raise RefusedError(_REFUSED)
-            record({"support": support})
-        return Release(support, promise)
+        promise, origin = self._promise(problem, randomness), problem.origin
+        asked = self.asked(problem)
+        with charging(self.ledger, promise, asked) as write:
+            support = self.chosen(problem, randomness)
+            write(origin.released(support))
+        names = origin.names
+        seen = origin.seen(support)
+        columns = None if names is None else tuple(names[j] for j in seen)
+        return Release(seen, promise, columns, asked)
+
+    def chosen(self, problem: Problem, randomness: Randomness) -> tuple[int, ...]:
+        """Draw one support, all columns of the design in it; charge nothing.
+
+        For who charges for it together with something else. A refusal is a RefusedError.
+        """
+        support = tuple(int(j) for j in self._sampler(problem)(randomness))
+        if support and support[0] < 0:
+            raise RefusedError(_REFUSED)
+        return support
 
     def _promise(self, problem: Problem, randomness: Randomness) -> Guarantee:
         return seeded_if(randomness.seeded, self.guarantee(problem))
 
     def asked(self, problem: Problem) -> dict[str, Any]:
         """Return what a release asks, as a ledger writes it down: public parameters only."""
-        return asked_of(self, problem)
+        return {**problem.origin.asked, "mechanism": described(self)}
 
     def draw(
         self,
@@ -160,9 +180,9 @@ class Mechanism(ABC):
             return np.empty((0, problem.size), dtype=np.int64)
         fixed = copy(self)
         promise = compose([fixed._promise(problem, randomness)] * count)
-        with charged(self.ledger, promise, fixed.asked(problem) | {"draws": count}) as record:
+        with charging(self.ledger, promise, fixed.asked(problem) | {"draws": count}) as write:
             out = fixed._draws(problem, count, randomness)
-            record({"supports": out.tolist()})
+            write({"supports": out.tolist()})
         return out
 
     def _draws(self, problem: Problem, count: int, randomness: Randomness) -> NDArray[np.int64]:
@@ -225,22 +245,3 @@ class Mechanism(ABC):
     @abstractmethod
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
         """Return the log probability of every support from all scores."""
-
-
-def asked_of(mechanism: Any, problem: Problem) -> dict[str, Any]:
-    """Return the public parameters of a mechanism and of a problem, as JSON can hold them."""
-    own = {name: value for name, value in vars(mechanism).items() if name != "ledger"}
-    return {
-        "mechanism": type(mechanism).__name__,
-        "parameters": {name: _plain(value) for name, value in own.items()},
-        "size": problem.size,
-        "columns": problem.n_columns,
-        "loss": repr(problem.loss),
-        "ridge": problem.ridge,
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, str | int | float | None) and value != math.inf:
-        return value
-    return getattr(value, "__qualname__", None) or repr(value)

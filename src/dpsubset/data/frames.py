@@ -1,30 +1,32 @@
-"""From the containers users have (arrays, sparse matrices, pandas, polars) to plain numbers.
+"""From the containers users have (arrays, sparse matrices, data frames) to plain numbers.
 
 No message here holds a value of the table or its number of rows: under add-remove both are private.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dpsubset.errors import InputError, without_context
+from dpsubset.errors import InputError, at_once, without_context
 
 __all__ = [
     "MISSING",
     "EntryError",
+    "Table",
     "as_array",
     "as_matrix",
     "column_positions",
+    "frame_matrix",
     "from_objects",
-    "polars_matrix",
 ]
 
 MISSING = (
@@ -38,19 +40,23 @@ class EntryError(InputError, TypeError):
     """Entries that are no numbers; also a TypeError, as scikit-learn asks for."""
 
 
+class Table(NamedTuple):
+    """What a selection is asked of: columns to choose from, and a target, row by row."""
+
+    X: Any
+    y: Any
+
+
 def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
     """Return the table as a 2-D array or a sparse matrix of numbers, and its column names if any.
 
-    Arrays of numbers, and data frames stored as one block, are not copied.
+    Data frames of any library that narwhals knows (pandas, polars, pyarrow, ...) go one way. Arrays
+    of numbers, and data frames stored as one block, are not copied. All columns that are no numbers
+    are told at once.
     """
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
-    if polars is not None and isinstance(X, polars.LazyFrame):
-        raise InputError("the table is a polars LazyFrame: call .collect() on it first")
-    if polars is not None and isinstance(X, polars.DataFrame):
-        _check_width(X.width)
-        return polars_matrix(X), tuple(X.columns)
-    if pandas is not None and isinstance(X, pandas.DataFrame):
-        return _pandas_matrix(X)
+    frame = _as_frame(X)
+    if frame is not None:
+        return _frame_matrix(frame)
     if sp.issparse(X):
         _check_shape(X)
         dtype = np.dtype(getattr(X, "dtype", object))
@@ -62,14 +68,83 @@ def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
     if not (listed or hasattr(X, "__array__")):
         raise EntryError(
             f"a table of type {type(X).__name__} is not supported: give a numpy array, a "
-            "scipy.sparse matrix, or a pandas or polars DataFrame"
+            "scipy.sparse matrix, or a data frame (pandas, polars, pyarrow, ...)"
         )
     array = as_array(X, "the table")
     _check_shape(array)
     if array.dtype.kind == "O":
-        columns = [from_objects(array[:, j], f"column {j}") for j in range(array.shape[1])]
-        array = np.column_stack(columns)
+        places = range(array.shape[1])
+        array = np.column_stack(
+            at_once(*(partial(from_objects, array[:, j], f"column {j}") for j in places))
+        )
     return array, None
+
+
+@without_context
+def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
+    """Return a data frame as narwhals sees it; None for what is none."""
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        raise InputError(
+            "the table has two columns of the same name: rename one of them"
+        ) from None
+    except Exception:  # its words may quote the table
+        raise InputError("the data frame cannot be read") from None
+    if isinstance(frame, nw.LazyFrame):
+        raise InputError("the table is a LazyFrame: call .collect() on it first")
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def frame_matrix(frame: Any) -> NDArray[np.floating]:
+    """Return a data frame of numbers and truth values as an array; nulls become NaN."""
+    matrix: NDArray[np.floating] = as_matrix(frame)[0]
+    return matrix
+
+
+def _frame_matrix(frame: nw.DataFrame[Any]) -> tuple[Any, tuple[str, ...] | None]:
+    names = list(frame.columns)
+    _check_width(len(names))
+    kept = tuple(names) if all(isinstance(name, str) for name in names) else None
+    kinds = list(frame.schema.values())
+    if all(kind.is_float() or kind.is_integer() for kind in kinds) and len(set(kinds)) == 1:
+        plain = frame.to_numpy()
+        if plain.dtype.kind in "fiu":  # nulls among whole numbers need a float
+            return np.ascontiguousarray(_number_array(plain)), kept
+    checks = [partial(_check_column, frame, place) for place in range(len(names))]
+    objects = at_once(*checks)
+    if not any(objects):
+        return np.ascontiguousarray(frame.select(nw.all().cast(nw.Float64)).to_numpy()), kept
+    columns = at_once(
+        *(partial(_column, frame, place, as_objects) for place, as_objects in enumerate(objects))
+    )
+    return np.column_stack(columns), kept
+
+
+def _check_column(frame: nw.DataFrame[Any], place: int) -> bool:
+    """Refuse a column that is neither numbers nor truth values; say whether it holds objects."""
+    name, kind = frame.columns[place], frame.schema[frame.columns[place]]
+    native = getattr(getattr(frame.to_native(), "dtypes", None), "iloc", None)
+    if native is not None and getattr(native[place], "kind", "") == "c":
+        raise _complex(f"column {name!r}")
+    if kind == nw.Object:
+        return True
+    # A column of nothing but nulls has no type of its own in some libraries.
+    empty = kind == nw.Unknown and frame[name].null_count() == len(frame)
+    if not (kind.is_numeric() or kind == nw.Boolean or empty):
+        raise _not_numbers(f"column {name!r}")
+    return empty
+
+
+@without_context
+def _column(frame: nw.DataFrame[Any], place: int, as_objects: bool) -> NDArray[Any]:
+    name = frame.columns[place]
+    if as_objects:
+        return from_objects(frame[name].to_numpy().astype(object), f"column {name!r}")
+    try:
+        return frame[name].cast(nw.Float64).to_numpy()
+    except Exception:  # its words may quote an entry
+        raise _not_numbers(f"column {name!r}") from None
 
 
 def column_positions(
@@ -106,47 +181,6 @@ def _position(entry: Any, places: dict[str, int] | None, n_columns: int, what: s
     if not 0 <= position < n_columns:
         raise InputError(f"{what} holds {position}; indices go from 0 to {n_columns - 1}")
     return position
-
-
-def polars_matrix(frame: Any) -> NDArray[np.floating]:
-    """Return a polars frame of numbers and truth values as an array; nulls become NaN."""
-    import polars as pl
-
-    for name, dtype in frame.schema.items():
-        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
-            raise _not_numbers(f"column {name!r}")
-    narrow = all(dtype == pl.Float32 for dtype in frame.dtypes)
-    if not narrow:
-        frame = frame.cast(pl.Float64)
-    # Rows one after the other: the order in which products with the table are fastest.
-    matrix: NDArray[np.floating] = frame.to_numpy(order="c")
-    return matrix
-
-
-def _pandas_matrix(frame: Any) -> tuple[Any, tuple[str, ...] | None]:
-    names = list(frame.columns)
-    _check_width(len(names))
-    if len(set(names)) < len(names):
-        raise InputError("the table has two columns of the same name: rename one of them")
-    named = all(isinstance(name, str) for name in names)
-    kept = tuple(names) if named else None
-    if all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in frame.dtypes):
-        one_type = len(set(frame.dtypes)) == 1
-        return _number_array(frame.to_numpy(dtype=None if one_type else np.float64)), kept
-    columns = [_pandas_column(frame.iloc[:, j], names[j]) for j in range(len(names))]
-    return np.column_stack(columns), kept
-
-
-def _pandas_column(column: Any, name: Any) -> NDArray[Any]:
-    types = sys.modules["pandas"].api.types
-    label = f"column {name!r}"
-    if column.dtype == object:
-        return from_objects(column.to_numpy(), label)
-    if not (types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype)):
-        raise _not_numbers(label)
-    if getattr(column.dtype, "kind", "") == "c":
-        raise _complex(label)
-    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 @without_context

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsubset.errors import InputError, without_context
-from dpsubset.estimators.bounds import as_pair
+from dpsubset.data.bounds import as_pair
 
 __all__ = ["TableBounds", "bounds_template", "read_bounds"]
 

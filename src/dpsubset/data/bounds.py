@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.errors import InputError, without_context
+from dpsubset.errors import InputError, at_once, without_context
 
 __all__ = ["as_pair", "column_limits", "narrowed", "rescale_target", "target_limits"]
 
+
+_SHOWN = 20  # names in one message
 
 _HOW_X = (
     "give bounds_X=(lower, upper), two numbers or two arrays with one number for each column, or "
@@ -49,10 +52,13 @@ def column_limits(
     lower = _one_per_column(bounds[0], n_columns, "lower")
     upper = _one_per_column(bounds[1], n_columns, "upper")
     wrong = np.flatnonzero(~(lower < upper) | _too_close(lower, upper))
-    if wrong.size:
-        j = int(wrong[0])
-        label = f"column {j}" if names is None else f"column {names[j]!r}"
-        raise _unusable(f"the bounds of {label}", lower[j], upper[j])
+    labels = [f"column {j}" if names is None else f"column {names[j]!r}" for j in wrong.tolist()]
+    at_once(
+        *(
+            partial(_refuse, f"the bounds of {label}", float(lower[j]), float(upper[j]))
+            for label, j in zip(labels[:_SHOWN], wrong.tolist(), strict=False)
+        )
+    )
     return lower, upper
 
 
@@ -128,20 +134,27 @@ def _limits_by_name(
             "numbers into names), or bounds_X=(lower, upper)"
         )
     known = set(names)
-    unknown = [name for name in bounds if name not in known]
-    if unknown:
-        raise InputError(
-            f"the bounds name {unknown[0]!r}, which is not a column of the table: remove it or "
-            "correct its name"
-        )
-    missing = [name for name in names if name not in bounds]
-    if missing:
-        raise InputError(
-            f"the bounds of column {missing[0]!r} are missing ({len(missing)} of {len(names)} "
-            f"columns have none): {_HOW_X}. {_PUBLIC}"
-        )
-    pairs = np.array([as_pair(bounds[name], f"the bounds of column {name!r}") for name in names])
+    unknown = [repr(name) for name in bounds if name not in known]
+    missing = [repr(name) for name in names if name not in bounds]
+    given = [name for name in names if name in bounds]
+    at_once(
+        partial(_refuse_if, unknown, "the bounds name {}, not a column of the table: correct it"),
+        partial(
+            _refuse_if, missing, f"the bounds of column {{}} are missing: {_HOW_X}. {_PUBLIC}"
+        ),
+        *(partial(as_pair, bounds[name], f"the bounds of column {name!r}") for name in given),
+    )
+    pairs = np.array([as_pair(bounds[name], "") for name in names])
     return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+
+def _refuse_if(names: Sequence[str], text: str) -> tuple[float, float]:
+    """Refuse with a text about names, if there are any."""
+    if names:
+        shown = ", ".join(names[:_SHOWN])
+        more = len(names) - _SHOWN
+        raise InputError(text.format(f"{shown} and {more} more" if more > 0 else shown))
+    return 0.0, 0.0
 
 
 def _one_per_column(given: Any, n_columns: int, side: str) -> Floats:
@@ -176,6 +189,10 @@ def _too_close(lower: Floats, upper: Floats) -> NDArray[np.bool_]:
     """Say where the map onto [-1, 1] would be steeper than float64 can tell."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.asarray(~np.isfinite(1 / (upper / 2 - lower / 2)))
+
+
+def _refuse(what: str, lower: float, upper: float) -> None:
+    raise _unusable(what, lower, upper)
 
 
 def _unusable(what: str, lower: float, upper: float) -> InputError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +16,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpsubset.errors import InputError, without_context
-from dpsubset.estimators.inputs import MISSING, EntryError, polars_matrix
-from dpsubset.estimators.targets import OR_LABELS
+from dpsubset.errors import InputError, at_once, without_context
+from dpsubset.data.frames import MISSING, EntryError, Table, frame_matrix
+from dpsubset.data.target import OR_LABELS
 from dpsubset.labels import Labels
-from dpsubset.tables.classes import as_numbers, is_missing, read_labels
-from dpsubset.tables.names import ADVICE, file_format, opened, pick_features, quietly, read_names
+from dpsubset.data.classes import as_numbers, is_missing, read_labels
+from dpsubset.data.names import ADVICE, file_format, opened, pick_features, quietly, read_names
 
-__all__ = ["Table", "read_columns", "read_table"]
+__all__ = ["read_columns", "read_table"]
 
 _BLOCK_ENTRIES = 1 << 16
 _LEAVE_OUT = "or name the columns to use with --features"
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """The columns to choose from, and the target."""
-
-    names: tuple[str, ...]
-    X: NDArray[np.floating]
-    y: NDArray[np.float64] | Labels
-    target: str
 
 
 def read_table(
@@ -61,24 +51,25 @@ def read_table(
     chosen = pick_features(names, target, features)
     advice = dict.fromkeys(chosen, _LEAVE_OUT) | {target: OR_LABELS}
     frame = _read_frame(path, names, advice, text={target} if labels else set())
-    matrix = polars_matrix(frame.select(chosen))
+    matrix = frame_matrix(frame.select(chosen))
     vector = read_labels(frame[target], classes, path) if labels else _numbers_of(frame, target)
     del frame
     missing = vector is None or not (isinstance(vector, Labels) or np.isfinite(vector).all())
     if vector is None or missing or not _is_finite(matrix):
         word = ". A word such as NA or none is missing, too, unless --classes names it"
         raise _missing(path, word if labels else "")
-    return Table(chosen, matrix, vector, target)
+    return Table(matrix, vector)
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> NDArray[np.floating]:
     """Read some columns of a CSV or Parquet file, all numbers, in the order asked for."""
     names = read_names(path)
-    for name in columns:
-        if name not in names:
-            raise InputError(f"{path} has no column {name!r}, which the model needs")
+    lacking = [repr(name) for name in columns if name not in names]
+    if lacking:
+        word = "column" if len(lacking) == 1 else "columns"
+        raise InputError(f"{path} has no {word} {', '.join(lacking)}, which the model needs")
     frame = _read_frame(path, names, dict.fromkeys(columns, "as in the table of the fit"))
-    matrix = polars_matrix(frame.select(columns))
+    matrix = frame_matrix(frame.select(columns))
     if not _is_finite(matrix):
         raise _missing(path)
     return matrix
@@ -103,7 +94,7 @@ def _read_frame(
 @without_context
 def _numbers_of(frame: pl.DataFrame, target: str) -> NDArray[np.float64]:
     try:
-        return polars_matrix(frame.select(target))[:, 0].astype(np.float64)
+        return frame_matrix(frame.select(target))[:, 0].astype(np.float64)
     except EntryError as error:
         raise InputError(f"{error}, {OR_LABELS}") from None
 
@@ -134,9 +125,9 @@ def _read_csv(
         _check_lines(path, len(names))
         if frame is None:
             raise InputError(f"{path} cannot be read as CSV. {ADVICE}")
-        columns = (frame[name] for name in wanted)
+        resisting = [frame[name] for name in wanted if name in numeric]
         frame = frame.with_columns(
-            [_numbers(c, path, advice[c.name]) for c in columns if c.name in numeric]
+            at_once(*(partial(_numbers, c, path, advice[c.name]) for c in resisting))
         )
     elif names[-1] not in wanted and frame[names[-1]].null_count():
         # A line that is too short leaves the last column empty; that column is not looked at later.

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.errors import InputError, without_context
-from dpsubset.estimators.bounds import target_limits
-from dpsubset.estimators.inputs import MISSING, EntryError, as_array, from_objects
+from dpsubset.data.bounds import target_limits
+from dpsubset.data.frames import MISSING, EntryError, as_array, from_objects
 from dpsubset.labels import Labels, named_classes
 from dpsubset.losses import Loss
 
@@ -36,7 +36,7 @@ class Target:
     limits: tuple[float, float] | None
     classes: tuple[Any, Any] | None = None
 
-    def read(self, y: Any, n_rows: int) -> Floats | Labels:
+    def read(self, y: Any) -> Floats | Labels:
         """Return one number for each row: finite, or -1 and +1 for labels."""
         if y is None:
             raise InputError(
@@ -47,10 +47,7 @@ class Target:
             raise InputError("the target is sparse: give a dense array")
         if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
             _warn_of_a_column()
-        read = Labels.of(y, self.classes) if self.limits is None else _numbers(y)
-        if (read.values if isinstance(read, Labels) else read).size != n_rows:
-            raise InputError("the table and the target have inconsistent numbers of samples (rows)")
-        return read
+        return Labels.of(y, self.classes) if self.limits is None else _numbers(y)
 
 
 def plan_target(loss: Loss, bounds_y: Any, classes: Any) -> Target:
@@ -110,4 +107,4 @@ def _warn_of_a_column() -> None:
     from sklearn.exceptions import DataConversionWarning
 
     message = "A column-vector y was passed when a 1d array was expected: give y.ravel()"
-    warnings.warn(message, DataConversionWarning, stacklevel=4)
+    warnings.warn(message, DataConversionWarning, stacklevel=2)

@@ -1,0 +1,25 @@
+"""Tables as their owners have them: read, validated and described, in this room alone."""
+
+from __future__ import annotations
+
+from dpsubset.data.bounds_file import TableBounds, bounds_template, read_bounds
+from dpsubset.data.classes import check_classes
+from dpsubset.data.files import read_columns, read_table
+from dpsubset.data.frames import Table, as_matrix
+from dpsubset.data.names import looks_headless, pick_features, read_names
+from dpsubset.data.schema import Schema
+
+__all__ = [
+    "Schema",
+    "Table",
+    "TableBounds",
+    "as_matrix",
+    "bounds_template",
+    "check_classes",
+    "looks_headless",
+    "pick_features",
+    "read_bounds",
+    "read_columns",
+    "read_names",
+    "read_table",
+]

@@ -1,0 +1,365 @@
+"""A selection: what is asked of a table, as one value from the user to the ledger.
+
+Estimators and commands make one of their parameters; its fields are the options of both, with
+their defaults and their help. It turns a table into a problem and a problem into a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from dpsubset.checks import yes_or_no
+from dpsubset.data.frames import Table, column_positions
+from dpsubset.data.schema import Schema
+from dpsubset.errors import InputError, at_once
+from dpsubset.losses import Loss, as_loss
+from dpsubset.mechanisms import Mechanism, Release
+from dpsubset.mechanisms.named import OWN_OPTIONS, make_mechanism
+from dpsubset.privacy import Guarantee
+from dpsubset.privacy.guarantee import rounded_up
+from dpsubset.privacy.ledger import LedgerLike, as_ledger
+from dpsubset.problem import Origin, Problem
+
+__all__ = ["Selection", "option"]
+
+MECHANISM_NAMES = (
+    "permute-and-flip, exponential, top-r, mistakes; the baselines markov-chain, sample-aggregate, "
+    "lasso-stability (sample-aggregate under replace-one only)"
+)
+
+
+def option(default: Any, group: str, text: str, typed: Any = None) -> Any:
+    """Return a field that is an option: its default, its group in the help, and its help.
+
+    `typed` is the type that the command takes, if it is not the field's own.
+    """
+    return field(default=default, metadata={"group": group, "help": text, "typed": typed})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Selection:
+    """Which columns of a table best explain its target? All settings, public and checked.
+
+    `called` says how the caller names fields that go by another name, for error messages.
+
+    >>> from dpsubset.data.target import Target
+    >>> schema = Schema.of(("age", "dose"), 2, (0, 10), Target((0.0, 1.0)))
+    >>> selection = Selection(schema=schema, size=1, epsilon=20.0, seed=0)
+    >>> X = np.random.default_rng(0).uniform(0, 10, (500, 2))
+    >>> selection.release(Table(X, X[:, 1] / 10)).columns
+    ('dose',)
+    """
+
+    schema: Schema
+    size: int = option(5, "question", "How many columns to select, those always included counted.")
+    loss: Any = option(
+        "absolute",
+        "question",
+        "For a target of numbers: squared, absolute, quantile, huber, with a parameter as in "
+        "quantile:0.9 and huber:0.1. For two classes: hinge, logistic, huber_hinge; the target "
+        "needs no bounds then.",
+        str,
+    )
+    always_include: Any = option(
+        (), "question", "A column to select in any case; may be repeated.", list[str] | None
+    )
+    exclude: Any = option(
+        (), "question", "A column never to select; may be repeated.", list[str] | None
+    )
+    intercept: bool = option(
+        True,
+        "question",
+        "Add a constant, not counted in the size. Bounds are rarely centred at the mean; without "
+        "it a column far from its middle is taken for a constant.",
+    )
+    clip: float = option(1.0, "question", "Clip values to this central fraction of the bounds.")
+    radius: float = option(1.0, "question", "Largest norm of the coefficients.")
+    ridge: float = option(10.0, "question", "Weight of the squared coefficients.")
+    epsilon: float = option(1.0, "privacy", "The privacy budget of a release.")
+    neighbours: str = option(
+        "replace-one",
+        "privacy",
+        "replace-one, or add-remove (the number of rows is private, too).",
+    )
+    seed: Any = option(
+        None,
+        "privacy",
+        "Experiments only: a draw that can be repeated, and its guarantee says so.",
+        int | None,
+    )
+    mechanism: Any = option("permute-and-flip", "mechanism", f"{MECHANISM_NAMES}.", str)
+    max_seconds: float | None = option(
+        None,
+        "mechanism",
+        "Refuse after so many seconds of work; the budget counts as spent. Whether that happens "
+        "depends on the data, which is outside the guarantee.",
+    )
+    sensitivity: str = option(
+        "tight", "mechanism", "tight, or paper: the published, looser constant."
+    )
+    count: int | None = option(
+        None, "mechanism", "top-r: how many best supports keep their own weight."
+    )
+    trials: int | None = option(
+        None, "mechanism", "top-r: how many draws in the tail; no limit if not given."
+    )
+    accounting: str | None = option(
+        None, "mechanism", "top-r with trials: paper, or sharp (less is paid for the same)."
+    )
+    delta: float | None = option(
+        None,
+        "mechanism",
+        "mistakes: test the condition of its guarantee privately, with this chance of passing "
+        "wrongly; epsilon pays for test and release. lasso-stability: of its test.",
+    )
+    otherwise: str | None = option(
+        None,
+        "mechanism",
+        "mistakes with delta, if the test does not pass: refuse, or exponential (fall back to that "
+        "mechanism).",
+    )
+    table: str | None = None
+    called: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        at_once(
+            partial(yes_or_no, self.intercept, self._called("intercept")),
+            lambda: as_loss(self.loss),
+            lambda: self.made,
+            lambda: check_seed(self.seed, self._called("seed")),
+            self._check_columns,
+        )
+        self._check_loss()
+        self.problem(self.schema.nothing(), rehearsal=True)
+
+    def _called(self, name: str) -> str:
+        return self.called.get(name, name)
+
+    def _check_loss(self) -> None:
+        labels = self.schema.target.limits is None
+        if as_loss(self.loss).classification != labels:
+            kind = "labels of two classes" if labels else "numbers"
+            raise InputError(f"the {as_loss(self.loss).name} loss is not for a target of {kind}")
+
+    def _check_columns(self) -> None:
+        p, included, excluded = self.schema.n_columns, self._included, self._excluded
+        name = self._called("size")
+        if isinstance(self.size, bool) or not isinstance(self.size, Integral):
+            raise InputError(f"{name} must be a whole number, not {self.size!r}")
+        both = sorted(set(included) & set(excluded))
+        if both:
+            shown = ", ".join(repr(self.schema.label(j)) for j in both)
+            raise InputError(f"{shown} cannot be both always included and excluded: choose one")
+        low, high = max(1, len(included)), p - len(excluded)
+        if not low <= int(self.size) <= high:
+            without = f" and {len(excluded)} excluded" if excluded else ""
+            raise InputError(
+                f"{name} is {self.size}; with {p} columns, {len(included)} of them always "
+                f"included{without}, it must lie between {low} and {high}"
+            )
+
+    @cached_property
+    def _included(self) -> tuple[int, ...]:
+        return self._positions("always_include")
+
+    @cached_property
+    def _excluded(self) -> tuple[int, ...]:
+        return self._positions("exclude")
+
+    def _positions(self, name: str) -> tuple[int, ...]:
+        schema = self.schema
+        given = getattr(self, name)
+        return column_positions(given, schema.names, schema.n_columns, self._called(name))
+
+    @cached_property
+    def made(self) -> Mechanism:
+        """The mechanism: the one that was given, or made by its name and options."""
+        if isinstance(self.mechanism, str):
+            return make_mechanism(
+                self.mechanism,
+                self._selection_epsilon(),
+                neighbours=self.neighbours,
+                sensitivity=self.sensitivity,
+                max_seconds=self.max_seconds,
+                **self._own_options(),
+            )
+        if not isinstance(self.mechanism, Mechanism):
+            raise InputError("the mechanism must be a name or a mechanism object of dpsubset")
+        if self.max_seconds is not None:
+            raise InputError(
+                f"{self._called('max_seconds')} is for mechanisms by name; give a mechanism object "
+                "its own limits=Limits(seconds=...)"
+            )
+        self._check_twice_given(self.mechanism)
+        return self.mechanism
+
+    def _own_options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in OWN_OPTIONS}
+
+    def _selection_epsilon(self) -> float:
+        """Return what a mechanism given by its name may spend."""
+        return self.epsilon
+
+    def _check_twice_given(self, mechanism: Mechanism) -> None:
+        for name, default in (("epsilon", 1.0), ("neighbours", "replace-one")):
+            if getattr(self, name) not in (default, getattr(mechanism, name)):
+                raise InputError(
+                    f"{name} is given twice and differs: to the mechanism object and to the "
+                    "selector. Give it to the mechanism only"
+                )
+
+    def problem(self, table: Table, *, rehearsal: bool = False) -> Problem:
+        """Read a table and return its problem; a rehearsal is on no rows.
+
+        Under replace-one the number of rows is public and must not be zero; under add-remove it is
+        private, so an empty table is a table like any other.
+        """
+        design, target = self.schema.read(table, self.clip)
+        if not design.n_rows and self.made.neighbours == "replace-one" and not rehearsal:
+            raise InputError(
+                "the table has 0 sample(s) (no rows) while a minimum of 1 is required when one row "
+                "is replaced by another (replace-one)"
+            )
+        size, include = int(self.size), self._included
+        visible = design.n_columns
+        if self.intercept:
+            # The constant column comes last, is always included, and no record shows it.
+            size, include = size + 1, (*include, visible)
+            design = design.with_ones()
+        return Problem(
+            design,
+            target,
+            size=size,
+            loss=self.loss,
+            x_bound=1.0,
+            y_bound=1.0,
+            radius=self.radius,
+            ridge=self.ridge,
+            include=include,
+            exclude=self._excluded,
+            origin=Origin(self.asked(), visible, self.schema.names),
+        )
+
+    def asked(self) -> dict[str, Any]:
+        """Return the question as records hold it; the mechanism adds itself to it."""
+        schema = self.schema
+        asked: dict[str, Any] = {
+            "table": self.table,
+            "target": schema.target_name,
+            "schema": schema.sha256,
+            "n_columns": schema.n_columns,
+            "size": int(self.size),
+            "loss": loss_name(as_loss(self.loss)),
+            "clip": self.clip,
+            "radius": self.radius,
+            "ridge": self.ridge,
+            "intercept": bool(self.intercept),
+            "always_include": [schema.label(j) for j in self._included],
+            "exclude": [schema.label(j) for j in self._excluded],
+        }
+        if schema.target.classes is not None:
+            asked["classes"] = [str(name) for name in schema.target.classes]
+        if isinstance(self.seed, Integral):
+            asked["seed"] = int(self.seed)
+        return asked
+
+    def guarantee(self, problem: Problem | None = None) -> Guarantee:
+        """Return what a release guarantees; where that depends on the rows' number, of a problem.
+
+        The number of rows matters for few mechanisms, under replace-one only.
+        """
+        if problem is None:
+            problem = self.problem(self.schema.nothing(), rehearsal=True)
+        return self.made.guarantee(problem)
+
+    def weaker(self, problem: Problem) -> str | None:
+        """Say in what the guarantee is weaker than the epsilon asked for, if it is."""
+        return shortfall(self.guarantee(problem), self.made.epsilon, self.delta or 0.0)
+
+    def release(self, table: Table | Problem, ledger: LedgerLike = None) -> Release:
+        """Spend the budget: select columns of a table, or of the problem it poses."""
+        problem = table if isinstance(table, Problem) else self.problem(table)
+        mechanism = copy(self.made)
+        mechanism.ledger = self.check_ledger(ledger) or mechanism.ledger
+        if self.seed is None:
+            return mechanism.release(problem)
+        return mechanism.experiment(problem, check_seed(self.seed, self._called("seed")))
+
+    def check_ledger(self, given: LedgerLike) -> Any:
+        """Return the ledger to charge; a mechanism object may have one instead."""
+        ledger = as_ledger(given)
+        if ledger is not None and self.made.ledger is not None:
+            raise InputError(
+                "ledger is given twice, to the mechanism object and to the estimator: the release "
+                "would be charged twice. Give it to the estimator only"
+            )
+        return ledger
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all settings as plain values; `from_dict` reads them."""
+        if not isinstance(self.mechanism, str) or isinstance(self.loss, Loss):
+            raise InputError("a selection with objects for mechanism or loss has no plain form")
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.metadata}
+        for name in ("always_include", "exclude"):
+            plain[name] = [self.schema.label(j) for j in self._positions(name)]
+        return {"schema": self.schema.to_dict(), "table": self.table, **plain}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Selection:
+        """Return the selection that `to_dict` described."""
+        known = {f.name for f in fields(cls) if f.metadata} | {"schema", "table"}
+        unknown = sorted(set(given) - known)
+        if unknown or "schema" not in given:
+            what = f"it has {', '.join(unknown)}" if unknown else "it has no schema"
+            raise InputError(f"not a selection: {what}; give what Selection.to_dict returned")
+        return cls(**{**given, "schema": Schema.from_dict(given["schema"])})
+
+
+def check_seed(random_state: Any, name: str) -> Any:
+    """Return what the mechanisms take: None, a whole number or a generator."""
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
+    if not whole or random_state < 0:
+        raise InputError(
+            f"{name} must be None (a real release), a whole number from 0 on, or a numpy generator"
+        )
+    return int(random_state)
+
+
+def loss_name(loss: Loss) -> str:
+    """Return the loss as users type it, with its parameter.
+
+    >>> loss_name(as_loss("huber")), loss_name(as_loss("hinge"))
+    ('huber:0.1', 'hinge')
+    """
+    parameter = repr(loss).partition("(")[2].rstrip(")")
+    return f"{loss.name}:{parameter}" if parameter else loss.name
+
+
+def shortfall(guarantee: Guarantee, epsilon: float, delta: float = 0.0) -> str | None:
+    """Say in what a guarantee is weaker than the epsilon and delta asked for, if it is.
+
+    The text rests on the guarantee alone, so it is the same for all tables that count as
+    neighbours.
+    """
+    found = []
+    if guarantee.epsilon > epsilon:
+        found.append(
+            f"is {guarantee.epsilon}-differentially private, which is weaker than the epsilon of "
+            f"{epsilon} asked for"
+        )
+    if guarantee.delta > delta:
+        found.append(f"may fail to protect with a chance of {rounded_up(guarantee.delta)}")
+    if guarantee.condition:
+        found.append(f"is private only if {guarantee.condition}")
+    return f"the {guarantee.mechanism} {' and '.join(found)}" if found else None
