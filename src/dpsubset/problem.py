@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import numbers
-from collections.abc import Iterable, Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from dpsubset.designs import ColumnCache, Design, Features, Gram, as_design, unm
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError, UnprovenError
 from dpsubset.labels import as_labels
+from dpsubset.limits import Budget
 from dpsubset.losses import Fit, Loss, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
 
@@ -96,6 +97,8 @@ class Problem:
                 "which must be public: give classes=(first, second)"
             )
         self.y = as_labels(y, classes) if self.loss.classification else _target(y, self.y_bound)
+        self.budget = Budget(None)
+        self._shared: dict[str, Any] = {}  # what copies of the problem share, made on demand
         self._remembered: dict[bytes, tuple[Floats, float, float]] = {}
         given = isinstance(X, Design)
         self.design = X if given else as_design(X, bound=self.x_bound, partner=self.y)
@@ -182,30 +185,44 @@ class Problem:
         """Bound on the rounding error of a score or a lower bound (T19)."""
         return self.loss.precision * max(self.n_rows, 1) * self.sensitivity()
 
-    @cached_property
+    def within(self, budget: Budget) -> Problem:
+        """Return the same problem for a job whose fits end, by OutOfTime, with the job's seconds.
+
+        Tables, moments and scores are shared.
+        """
+        twin = copy.copy(self)
+        twin.budget = budget
+        return twin
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self._shared:
+            self._shared[name] = make()
+        return self._shared[name]
+
+    @property
     def gram(self) -> Gram:
         """Inner products of the columns, on demand."""
-        return Gram(self.design)
+        return cast(Gram, self._once("gram", lambda: Gram(self.design)))
 
-    @cached_property
+    @property
     def columns(self) -> ColumnCache:
         """Columns as contiguous vectors, on demand."""
-        return ColumnCache(self.design)
+        return cast(ColumnCache, self._once("columns", lambda: ColumnCache(self.design)))
 
     @property
     def quadratic(self) -> bool:
         """Whether scores follow from the moments X'X, X'y and y'y alone."""
         return isinstance(self.loss, Squared)
 
-    @cached_property
+    @property
     def correlations(self) -> Floats:
         """X'y."""
-        return self.design.correlate(self.y)
+        return cast(Floats, self._once("correlations", lambda: self.design.correlate(self.y)))
 
-    @cached_property
+    @property
     def energy(self) -> float:
         """y'y, the score of the empty support."""
-        return float(np.sum(self.y**2))  # pairwise summation
+        return cast(float, self._once("energy", lambda: float(np.sum(self.y**2))))  # pairwise sums
 
     def score(self, support: Iterable[int]) -> float:
         """Return R(S), summed over rows: the smallest penalised loss on the support (T1)."""
@@ -259,8 +276,13 @@ class Problem:
 
     def fit(self, columns: NDArray[np.intp], *, gap: float, start: Fit | None = None) -> Fit:
         """Fit the loss on a few columns, to a gap between the primal and the dual value."""
+        return self.fit_table(self.columns.rows(columns).T, gap=gap, start=start)
+
+    def fit_table(self, table: Floats, *, gap: float, start: Fit | None = None) -> Fit:
+        """Fit the loss on columns of any kind."""
+        self.budget.check()
         return self.loss.fit(
-            self.columns.rows(columns).T, self.y, self.ridge, self.radius, start=start, gap=gap
+            table, self.y, self.ridge, self.radius, start=start, gap=gap, budget=self.budget
         )
 
 

@@ -12,7 +12,7 @@ from dpsubset import search
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive
 from dpsubset.errors import InputError
-from dpsubset.limits import Limits
+from dpsubset.limits import Budget, Limits
 from dpsubset.mechanisms.base import Sampler
 from dpsubset.mechanisms.exponential import Exponential
 from dpsubset.mechanisms.searching import Searching
@@ -120,6 +120,7 @@ class Mistakes(Searching):
         return replace(promise, condition=condition)
 
     def _sampler(self, problem: Problem) -> Sampler:
+        budget = Budget(self.limits)  # its seconds are for the search and for what may follow
         buckets = 1 + min(problem.to_choose, problem.free.size - problem.to_choose)
         found = self._searched(search.best_by_mistakes, problem, count=buckets)
         draw = self._buckets(problem, found)
@@ -136,7 +137,9 @@ class Mistakes(Searching):
             if self.otherwise == "refuse":
                 return np.full(problem.size, -1, dtype=np.intp)
             if not otherwise:
-                otherwise.append(self._exponential()._sampler(problem))
+                nodes = None if self.limits is None else self.limits.nodes
+                left = self._exponential(budget.part(nodes))
+                otherwise.append(left._sampler(problem))
             return otherwise[0](randomness)
 
         return tested
@@ -146,12 +149,12 @@ class Mistakes(Searching):
         rows = 2.0 if self.neighbours == "replace-one" else 1.0
         return gap / (rows * problem.sensitivity(self.sensitivity))
 
-    def _exponential(self) -> Exponential:
+    def _exponential(self, limits: Limits | None = None) -> Exponential:
         return Exponential(
             self._epsilons[1],
             neighbours=self.neighbours,
             sensitivity=self.sensitivity,
-            limits=self.limits,
+            limits=limits,
         )
 
     def _buckets(self, problem: Problem, found: list[Found]) -> Sampler:
