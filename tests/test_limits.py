@@ -20,6 +20,7 @@ from dpsubset import (
     search,
 )
 from dpsubset.cuts import cut_maker
+from dpsubset.designs import dense
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import Budget, Limits, OutOfTime
 from dpsubset.losses import Loss, as_loss
@@ -140,6 +141,19 @@ def test_a_long_list_of_scores_ends_by_the_clock(clock) -> None:
     clock.now += 2.0
     with pytest.raises(OutOfTime):
         maker.scores(supports)
+
+
+def test_a_long_product_ends_by_the_clock(monkeypatch, clock) -> None:
+    monkeypatch.setattr(dense, "_LONG", 5000)
+    given = problem(n=500)
+    assert np.allclose(given.design.full_gram(lambda: None), given.design.full_gram(), rtol=1e-12)
+    timed = given.within(Budget(Limits(seconds=1)))
+    clock.now += 2.0
+    with pytest.raises(OutOfTime):
+        timed.gram.full(timed.between)
+    monkeypatch.setattr(limits.time, "monotonic", Clock(each_look=1.0))
+    assert not search.best(given, limits=Limits(seconds=0.5)).proven
+    assert not given.gram.held
 
 
 def test_what_follows_a_failed_test_has_the_seconds_that_are_left(monkeypatch, clock) -> None:

@@ -36,9 +36,9 @@ class Limits:
     A search that reaches one says proven=False; a mechanism releases nothing.
 
     Seconds are looked at between pieces of work that take milliseconds, inside compiled loops too.
-    Some pieces cannot be cut: a pass over the table or the matrix of all inner products (a second
-    or more where n p^2 is 10^11), a factorisation, one call of scikit-learn, a function of the
-    user, compiling on first use. They end before the clock is asked.
+    Some pieces cannot be cut: a pass over the table, a factorisation, one call of scikit-learn, a
+    function of the user, compiling on first use. They end before the clock is asked. Very long
+    products are cut under such a limit, which may change their last digits.
 
     >>> Limits(seconds=10.0)
     Limits(nodes=None, seconds=10.0)

@@ -194,6 +194,11 @@ class Problem:
         twin.budget = budget
         return twin
 
+    @property
+    def between(self) -> Callable[[], None] | None:
+        """What to call between parts of long work; None without a limit on seconds."""
+        return self.budget.check if self.budget.timed else None
+
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
         if name not in self._shared:
             self._shared[name] = make()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ NOT_FINITE = (
     "the column's bounds"
 )
 
+_LONG = 500_000_000  # multiplications between two looks at the clock
 _BLOCK_BYTES = 1 << 21  # a converted block stays in the second-level cache
 _ROWS = 4096  # rows whose products are summed in one go
 _TILE = 1024  # columns that the compiled loops work on at once
@@ -254,11 +255,19 @@ class DenseDesign(Design):
     def square_norms(self) -> Floats:
         return self._squares
 
-    def full_gram(self) -> Floats:
-        if self._direct:
+    def full_gram(self, between: Callable[[], None] | None = None) -> Floats:
+        p = self.n_columns
+        long = between is not None and self.n_rows * p * p > _LONG
+        if self._direct and not long:
             return np.asarray(self._array.T @ self._array, dtype=np.float64)
-        out = np.zeros((self.n_columns, self.n_columns))
-        for rows in self._blocks(self.n_rows, max(self.n_columns // 16, 1)):
+        out = np.zeros((p, p))
+        parts = self._blocks(self.n_rows, max(p // 16, 1))
+        if long:
+            step = max(1, _LONG // (p * p))
+            parts = (slice(i, i + step) for i in range(0, self.n_rows, step))
+        for rows in parts:
+            if between is not None:
+                between()
             block = self._mapped(rows, slice(None))
             out += block.T @ block
         return out

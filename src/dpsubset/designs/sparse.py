@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -63,5 +65,5 @@ class SparseDesign(Design):
     def square_norms(self) -> Floats:
         return np.asarray((self._table**2).sum(axis=0), dtype=np.float64).ravel()
 
-    def full_gram(self) -> Floats:
+    def full_gram(self, between: Callable[[], None] | None = None) -> Floats:
         return np.asarray((self._table.T @ self._table).toarray(), dtype=np.float64)

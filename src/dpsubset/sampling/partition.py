@@ -149,7 +149,7 @@ class Partition:
             raise UnprovenError(REFUSED)
         self._refined += 1
         if self._refined == _HARD and self.problem.quadratic and self.problem.gram.affordable:
-            self.problem.gram.full()
+            self.problem.gram.full(self.problem.between)
         if (
             self._seed
             and self.problem.quadratic

@@ -31,14 +31,14 @@ class BranchAndBound(Solver):
 
     def top(self, problem: Problem, count: int, budget: Budget) -> list[Found]:
         problem = problem.within(budget)
-        if problem.quadratic and problem.gram.affordable:
-            problem.gram.full()
         thinned = thin(problem)
         reduced = thinned.problem
         shortlist = _shortlist(reduced, min(count, reduced.n_supports))
-        maker = cut_maker(reduced)
         seed: tuple[int, ...] = ()
         try:
+            if problem.quadratic and problem.gram.affordable:
+                problem.gram.full(problem.between)
+            maker = cut_maker(reduced)
             seed = start(maker)
             _seed_with_swaps(maker, shortlist, seed)
             bound = Tree(maker, shortlist, budget).run(_partition(reduced, seed))
