@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import numbers
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ __all__ = [
     "Progress",
     "ProgressCallback",
     "check_limits",
+    "refusing",
 ]
 
 REFUSED = (
@@ -82,6 +84,15 @@ class OutOfTime(UnprovenError):
 
     def __init__(self) -> None:
         super().__init__(REFUSED)
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Let all refusals look the same: where the time ran out depends on the data."""
+    try:
+        yield
+    except OutOfTime:
+        raise UnprovenError(REFUSED) from None
 
 
 class Budget:
