@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from numba.extending import intrinsic
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 
-__all__ = ["Watch", "late", "stopped", "watch_until"]
+__all__ = ["Watch", "callback", "late", "stopped", "watch_until"]
 
 Watch = tuple[int, Floats]
 
@@ -30,18 +29,15 @@ _OFTEN = 2000.0  # units of work between two looks: a few milliseconds
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_double)
 
 
-@cache
-def _callback(clock: Callable[[], float]) -> Any:
-    """Return a C function that asks the clock; it is kept, for compiled code holds its address."""
+def callback(clock: Callable[[], float]) -> Any:
+    """Return a C function that asks the clock; keep it as long as any watch made of it."""
     return _PROTOTYPE(clock)
 
 
-def watch_until(deadline: float, clock: Callable[[], float]) -> Watch:
-    """Return a watch that is late after the deadline; infinity is none."""
-    state = np.array([deadline, 0.0, 0.0])
-    if deadline == math.inf:
-        return 0, state
-    return ctypes.cast(_callback(clock), ctypes.c_void_p).value or 0, state
+def watch_until(deadline: float, asked: Any) -> Watch:
+    """Return a watch that is late after the deadline by a `callback`; infinity is none."""
+    address = ctypes.cast(asked, ctypes.c_void_p).value if deadline < math.inf else 0
+    return address or 0, np.array([deadline, 0.0, 0.0])
 
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from dpsubset.clock import Watch, watch_until
+from dpsubset.clock import Watch, callback, watch_until
 from dpsubset.errors import InputError, UnprovenError
 
 __all__ = [
@@ -104,10 +104,11 @@ class Budget:
             raise InputError("progress must be a function of one argument, or None")
         self._left = math.inf if limits.nodes is None else limits.nodes
         self.timed = limits.seconds is not None
-        self._deadline = math.inf
+        self._deadline, self._asked = math.inf, None
         if limits.seconds is not None:
             self._deadline = time.monotonic() + limits.seconds
-        self.watch: Watch = watch_until(self._deadline, time.monotonic)  # for compiled loops
+            self._asked = callback(time.monotonic)
+        self.watch: Watch = watch_until(self._deadline, self._asked)  # for compiled loops
         self._progress = progress
         self._spent = 0
 

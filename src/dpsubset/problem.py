@@ -6,6 +6,7 @@ import copy
 import math
 import numbers
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -204,12 +205,12 @@ class Problem:
             self._shared[name] = make()
         return self._shared[name]
 
-    @property
+    @cached_property
     def gram(self) -> Gram:
         """Inner products of the columns, on demand."""
         return cast(Gram, self._once("gram", lambda: Gram(self.design)))
 
-    @property
+    @cached_property
     def columns(self) -> ColumnCache:
         """Columns as contiguous vectors, on demand."""
         return cast(ColumnCache, self._once("columns", lambda: ColumnCache(self.design)))
@@ -219,12 +220,12 @@ class Problem:
         """Whether scores follow from the moments X'X, X'y and y'y alone."""
         return isinstance(self.loss, Squared)
 
-    @property
+    @cached_property
     def correlations(self) -> Floats:
         """X'y."""
         return cast(Floats, self._once("correlations", lambda: self.design.correlate(self.y)))
 
-    @property
+    @cached_property
     def energy(self) -> float:
         """y'y, the score of the empty support."""
         return cast(float, self._once("energy", lambda: float(np.sum(self.y**2))))  # pairwise sums
