@@ -17,7 +17,7 @@ from dpsubset.checks import one_of, positive, whole
 from dpsubset.cuts import cut_maker
 from dpsubset.cuts.region import root
 from dpsubset.errors import InputError, RefusedError
-from dpsubset.limits import Limits, check_limits
+from dpsubset.limits import Limits, check_limits, refusing
 from dpsubset.privacy import (
     Guarantee,
     Randomness,
@@ -127,7 +127,7 @@ class Mechanism(ABC):
     def _release(self, problem: Problem, randomness: Randomness) -> Release:
         check_problem(problem)
         promise = self._promise(problem, randomness)
-        with charged(self.ledger, promise, self.asked(problem)) as record:
+        with charged(self.ledger, promise, self.asked(problem)) as record, refusing():
             support = tuple(int(j) for j in self._sampler(problem)(randomness))
             if support and support[0] < 0:
                 raise RefusedError(_REFUSED)
@@ -155,12 +155,16 @@ class Mechanism(ABC):
         count = whole(count, "count", 0, most=10**8)
         randomness = as_randomness(random_state)
         if self.ledger is None:
-            return self._draws(problem, count, randomness)
+            with refusing():
+                return self._draws(problem, count, randomness)
         if count == 0:  # nothing is paid, so nothing is run
             return np.empty((0, problem.size), dtype=np.int64)
         fixed = copy(self)
         promise = compose([fixed._promise(problem, randomness)] * count)
-        with charged(self.ledger, promise, fixed.asked(problem) | {"draws": count}) as record:
+        with (
+            charged(self.ledger, promise, fixed.asked(problem) | {"draws": count}) as record,
+            refusing(),
+        ):
             out = fixed._draws(problem, count, randomness)
             record({"supports": out.tolist()})
         return out
