@@ -5,13 +5,24 @@ from __future__ import annotations
 import math
 import numbers
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from dpsubset.errors import InputError
+from dpsubset.clock import Watch, callback, watch_until
+from dpsubset.errors import InputError, UnprovenError
 
-__all__ = ["REFUSED", "Budget", "Limits", "Progress", "ProgressCallback", "check_limits"]
+__all__ = [
+    "REFUSED",
+    "Budget",
+    "Limits",
+    "OutOfTime",
+    "Progress",
+    "ProgressCallback",
+    "check_limits",
+    "refusing",
+]
 
 REFUSED = (
     "the work ended at a limit before its answer was certain, so nothing is released; whether a "
@@ -25,6 +36,11 @@ class Limits:
     """Limits on nodes and seconds; None is no limit.
 
     A search that reaches one says proven=False; a mechanism releases nothing.
+
+    Seconds are looked at between pieces of work that take milliseconds, inside compiled loops too.
+    Some pieces cannot be cut: a pass over the table, a factorisation, one call of scikit-learn, a
+    function of the user, compiling on first use. They end before the clock is asked. Very long
+    products are cut under such a limit, which may change their last digits.
 
     >>> Limits(seconds=10.0)
     Limits(nodes=None, seconds=10.0)
@@ -63,6 +79,22 @@ def check_limits(limits: Any) -> Limits | None:
 ProgressCallback = Callable[[Progress], None]
 
 
+class OutOfTime(UnprovenError):
+    """The seconds are over, and work was given up half done: for a mechanism, a refusal."""
+
+    def __init__(self) -> None:
+        super().__init__(REFUSED)
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Let all refusals look the same: where the time ran out depends on the data."""
+    try:
+        yield
+    except OutOfTime:
+        raise UnprovenError(REFUSED) from None
+
+
 class Budget:
     """What is left of the limits, shared by all parts of a job; also where progress goes."""
 
@@ -71,15 +103,37 @@ class Budget:
         if progress is not None and not callable(progress):
             raise InputError("progress must be a function of one argument, or None")
         self._left = math.inf if limits.nodes is None else limits.nodes
-        self._timed = limits.seconds is not None
-        self._deadline = time.monotonic() + (limits.seconds or 0.0)
+        self.timed = limits.seconds is not None
+        self._deadline, self._asked = math.inf, None
+        if limits.seconds is not None:
+            self._deadline = time.monotonic() + limits.seconds
+            self._asked = callback(time.monotonic)
+        self.watch: Watch = watch_until(self._deadline, self._asked)  # for compiled loops
         self._progress = progress
         self._spent = 0
 
     @property
     def over(self) -> bool:
         """Whether a limit is reached."""
-        return self._left <= 0 or (self._timed and time.monotonic() > self._deadline)
+        return self._left <= 0 or self._late
+
+    @property
+    def _stopped(self) -> bool:
+        return bool(self.watch[1][2])
+
+    @property
+    def _late(self) -> bool:
+        return self.timed and (self._stopped or time.monotonic() > self._deadline)
+
+    def check(self) -> None:
+        """Raise OutOfTime if the seconds are over."""
+        if self._late:
+            raise OutOfTime
+
+    def check_watch(self) -> None:
+        """Raise OutOfTime if a compiled loop was ended by the clock."""
+        if self._stopped:
+            raise OutOfTime
 
     @property
     def spent(self) -> int:
@@ -94,11 +148,11 @@ class Budget:
     @property
     def seconds(self) -> float:
         """Seconds left; infinite without a limit."""
-        return self._deadline - time.monotonic() if self._timed else math.inf
+        return self._deadline - time.monotonic() if self.timed else math.inf
 
-    def part(self, nodes: int) -> Limits:
+    def part(self, nodes: int | None) -> Limits:
         """Return limits for a part of the job: so many nodes, and the time that is left."""
-        return Limits(nodes=nodes, seconds=max(self.seconds, 1e-3) if self._timed else None)
+        return Limits(nodes=nodes, seconds=max(self.seconds, 1e-3) if self.timed else None)
 
     def spend(self, nodes: int) -> None:
         """Count nodes."""
@@ -107,7 +161,7 @@ class Budget:
 
     def allowance(self, most: int) -> int:
         """Return how many nodes may be searched before limits are looked at again."""
-        return int(max(1, min(most // 10 if self._timed else most, self._left)))
+        return int(max(1, min(most, self._left)))
 
     def report(self, waiting: int, best: float, bound: float) -> None:
         """Tell the callback, if there is one."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,7 @@ from dpsubset.designs import ColumnCache, Design, Features, Gram, as_design, unm
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError, UnprovenError, without_context
 from dpsubset.labels import Labels, as_labels
+from dpsubset.limits import Budget
 from dpsubset.losses import Fit, Loss, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
 
@@ -122,6 +124,8 @@ class Problem:
         self.radius = positive(radius, "radius")
         self.ridge = positive(ridge, "ridge", zero=True)
         self.y, self.classes_named = self._read(y, classes)
+        self.budget = Budget(None)
+        self._shared: dict[str, Any] = {}  # what copies of the problem share, made on demand
         self._remembered: dict[bytes, tuple[Floats, float, float]] = {}
         given = isinstance(X, Design)
         self.design = X if given else as_design(X, bound=self.x_bound, partner=self.y)
@@ -246,15 +250,34 @@ class Problem:
         """Bound on the rounding error of a score or a lower bound (T19)."""
         return self.loss.precision * max(self.n_rows, 1) * self.sensitivity()
 
+    def within(self, budget: Budget) -> Problem:
+        """Return the same problem for a job whose fits end, by OutOfTime, with the job's seconds.
+
+        Tables, moments and scores are shared.
+        """
+        twin = copy.copy(self)
+        twin.budget = budget
+        return twin
+
+    @property
+    def between(self) -> Callable[[], None] | None:
+        """What to call between parts of long work; None without a limit on seconds."""
+        return self.budget.check if self.budget.timed else None
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self._shared:
+            self._shared[name] = make()
+        return self._shared[name]
+
     @cached_property
     def gram(self) -> Gram:
         """Inner products of the columns, on demand."""
-        return Gram(self.design)
+        return cast(Gram, self._once("gram", lambda: Gram(self.design)))
 
     @cached_property
     def columns(self) -> ColumnCache:
         """Columns as contiguous vectors, on demand."""
-        return ColumnCache(self.design)
+        return cast(ColumnCache, self._once("columns", lambda: ColumnCache(self.design)))
 
     @property
     def quadratic(self) -> bool:
@@ -264,12 +287,12 @@ class Problem:
     @cached_property
     def correlations(self) -> Floats:
         """X'y."""
-        return self.design.correlate(self.y)
+        return cast(Floats, self._once("correlations", lambda: self.design.correlate(self.y)))
 
     @cached_property
     def energy(self) -> float:
         """y'y, the score of the empty support."""
-        return float(np.sum(self.y**2))  # pairwise summation
+        return cast(float, self._once("energy", lambda: float(np.sum(self.y**2))))  # pairwise sums
 
     def score(self, support: Iterable[int]) -> float:
         """Return R(S), summed over rows: the smallest penalised loss on the support (T1)."""
@@ -323,8 +346,13 @@ class Problem:
 
     def fit(self, columns: NDArray[np.intp], *, gap: float, start: Fit | None = None) -> Fit:
         """Fit the loss on a few columns, to a gap between the primal and the dual value."""
+        return self.fit_table(self.columns.rows(columns).T, gap=gap, start=start)
+
+    def fit_table(self, table: Floats, *, gap: float, start: Fit | None = None) -> Fit:
+        """Fit the loss on columns of any kind."""
+        self.budget.check()
         return self.loss.fit(
-            self.columns.rows(columns).T, self.y, self.ridge, self.radius, start=start, gap=gap
+            table, self.y, self.ridge, self.radius, start=start, gap=gap, budget=self.budget
         )
 
 

@@ -17,7 +17,7 @@ def curvature(problem: Problem) -> float:
     if problem.n_rows <= problem.n_columns or not gram.affordable:
         return 0.0
     if gram.smallest is None:
-        gram.smallest = smallest_eigenvalue(gram.full())
+        gram.smallest = smallest_eigenvalue(gram.full(problem.between))
     return gram.smallest
 
 

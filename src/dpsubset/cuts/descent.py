@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsubset.clock import late
 from dpsubset.compiled import compiled
 from dpsubset.cuts.symmetric import inclusion
 
@@ -34,12 +35,12 @@ def _best_penalty(v, share, ridge, radius):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def descend(rows, parameters, table, inside, y, rule, t, a, most, enough, target):  # type: ignore[no-untyped-def]
+def descend(rows, parameters, table, inside, y, rule, t, a, most, enough, target, watch):  # type: ignore[no-untyped-def]
     """Improve the dual point `a`, in place, for supports of `inside` columns and t of the others.
 
     `table` holds a column a row, those inside first; `rule` = (ridge, radius, kappa). Ends after
-    `most` steps, when ten steps gain less than `enough`, or at the `target`. Returns the log mass
-    over the columns of the table.
+    `most` steps, when ten steps gain less than `enough`, at the `target`, or when the watch is
+    late. Returns the log mass over the columns of the table.
     """
     ridge, radius, kappa = rule
     k, n = table.shape
@@ -60,6 +61,7 @@ def descend(rows, parameters, table, inside, y, rule, t, a, most, enough, target
     step = 0.0
     momentum = 1.0
     mark = np.inf
+    work = 1e-3 * n * k + 0.02 * n + 0.1 * k * t  # of a look at a point
     for iteration in range(most):
         smooth = _smooth_part(v_ahead, inside, penalty, ridge, radius, kappa, t, share)
         gradient = np.dot(share * v_ahead * (kappa / (2.0 * penalty)), table)
@@ -74,9 +76,11 @@ def descend(rows, parameters, table, inside, y, rule, t, a, most, enough, target
             moved = _smooth_part(v_new, inside, penalty, ridge, radius, kappa, t, share)
             d = slope - ahead
             allowed = smooth + np.dot(gradient, d) + np.dot(d, d) / (2.0 * step)
-            if moved <= allowed + 1e-9 * abs(smooth) or not step > 1e-30:
+            if moved <= allowed + 1e-9 * abs(smooth) or not step > 1e-30 or late(watch, work):
                 break
             step *= 0.5
+        if late(watch, work):
+            break
         mass = moved
         for i in range(n):
             mass += kappa * (slope[i] * w[i] - value[i] - slope[i] * slope[i] / (2.0 * sigma))

@@ -31,6 +31,7 @@ _STEPS = 40
 _ENOUGH = 0.02  # a descent ends when ten steps lower the log mass by less
 _MISSED = 0.1  # share of a support's columns that a descent may overlook
 _LISTED_ROWS = 400_000  # rows of all fits of a list
+_TIMED = 200_000_000  # multiplications between two looks at the clock
 _COARSE = 1e-5  # gap of a fit whose dual point only makes a cut, relative
 
 
@@ -98,8 +99,20 @@ class DualCuts(CutMaker):
             chosen = np.argsort(-likely, kind="stable")[:most]
             table = problem.columns.rows(np.concatenate([inside, region.free[chosen]]))
             descend(
-                rows, parameters, table, inside.size, problem.y, rule, t, a, _STEPS, _ENOUGH, goal
+                rows,
+                parameters,
+                table,
+                inside.size,
+                problem.y,
+                rule,
+                t,
+                a,
+                _STEPS,
+                _ENOUGH,
+                goal,
+                problem.budget.watch,
             )
+            problem.budget.check()
             point = self._pointed(Fit(np.empty(0), np.inf, -np.inf, a), problem.design.correlate(a))
             better = self._cut(region, point, best_shares)
             for _ in range(2):
@@ -127,9 +140,7 @@ class DualCuts(CutMaker):
         table = problem.columns.rows(np.concatenate([inside, region.free[chosen]]))
         root = np.sqrt(np.concatenate([np.ones(inside.size), z[chosen]]))
         gap = max(_COARSE * problem.n_rows * problem.sensitivity(), problem.slack)
-        fit = problem.loss.fit(
-            (table * root[:, None]).T, problem.y, problem.ridge, problem.radius, gap=gap
-        )
+        fit = problem.fit_table((table * root[:, None]).T, gap=gap)
         point = self._pointed(fit, problem.design.correlate(fit.point))
         return self._cut(region, point, z)
 
@@ -170,7 +181,9 @@ class DualCuts(CutMaker):
                 start.point,
                 problem.slack,
                 worst,
+                problem.budget.watch,
             )
+            problem.budget.check_watch()
         if np.isnan(out).any():
             raise UnprovenError(IMPRECISE)
         return out
@@ -218,10 +231,16 @@ class DualCuts(CutMaker):
         missing = [key for key in keys if key not in self._points]
         if not missing:
             return
-        fits = [self._fit(key) for key in missing]
-        products = problem.design.correlate(np.column_stack([fit.point for fit in fits])).T
-        for key, fit, v in zip(missing, fits, products, strict=True):
-            self._points[key] = self._pointed(fit, np.ascontiguousarray(v))
+        at_once = len(missing)
+        if problem.budget.timed:  # a product that takes long is cut, to look at the clock
+            at_once = max(1, _TIMED // max(problem.n_rows * problem.n_columns, 1))
+        for first in range(0, len(missing), at_once):
+            problem.budget.check()
+            part = missing[first : first + at_once]
+            fits = [self._fit(key) for key in part]
+            products = problem.design.correlate(np.column_stack([fit.point for fit in fits])).T
+            for key, fit, v in zip(part, fits, products, strict=True):
+                self._points[key] = self._pointed(fit, np.ascontiguousarray(v))
         while len(self._points) > self._room + len(keys):
             self._points.popitem(last=False)
 

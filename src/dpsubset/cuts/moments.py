@@ -19,6 +19,7 @@ from dpsubset.problem import Problem
 __all__ = ["MomentCut", "MomentCuts"]
 
 _AHEAD = 8  # Gram columns fetched together: one pass over the table costs as much as a few
+_AT_ONCE = 1000  # supports scored between two looks at the clock
 _QUICK_GRAM = 1e9  # multiplications up to which the full Gram matrix is formed at once
 
 
@@ -106,13 +107,20 @@ class MomentCuts(CutMaker):
 
     def scores(self, supports: NDArray[np.intp]) -> Floats:
         problem = self.problem
-        index, local = np.unique(supports, return_inverse=True)
+        met = np.zeros(problem.n_columns, dtype=bool)
+        met[supports] = True
+        index = np.flatnonzero(met)
+        place = np.cumsum(met) - 1
         G = np.ascontiguousarray(problem.gram.block(index))
         b = problem.correlations[index]
-        local = local.reshape(supports.shape).astype(np.int64)
-        return np.asarray(
-            support_scores(G, b, problem.energy, local, problem.ridge, problem.radius)
-        )
+        out = np.empty(len(supports))
+        for first in range(0, len(supports), _AT_ONCE):
+            problem.budget.check()
+            local = place[supports[first : first + _AT_ONCE]].astype(np.int64)
+            out[first : first + _AT_ONCE] = support_scores(
+                G, b, problem.energy, local, problem.ridge, problem.radius
+            )
+        return out
 
     def listable(self, region: Region) -> bool:
         return self.problem.gram.held or region.free.size == self.problem.free.size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import combinations, islice
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.cuts.cut import CutMaker
 from dpsubset.cuts.region import Region, root
+from dpsubset.limits import OutOfTime
 from dpsubset.problem import Problem
 
 __all__ = ["complete", "hard_thresholding", "in_bucket", "start"]
@@ -38,6 +40,7 @@ def complete(maker: CutMaker, region: Region) -> tuple[int, ...]:
     """Fill a region's support greedily, then improve it by swaps inside the region."""
     chosen: list[int] = []
     for _ in range(region.to_choose):
+        maker.problem.budget.check()
         inside = (*region.inside, *chosen)
         gains = maker.gains(inside)[region.free]
         gains[np.isin(region.free, chosen)] = -1.0
@@ -58,22 +61,36 @@ def in_bucket(
     order = sorted(chosen, key=lambda j: -worth[j])
     kept = islice(combinations(order, len(chosen) - mistakes), most)
     parts = [Region((*problem.include, *part), others, problem.size) for part in kept]
-    return [complete(maker, part) for part in parts]
+    found: list[tuple[int, ...]] = []
+    for part in parts:
+        if found and problem.budget.over:
+            break
+        found.append(complete(maker, part))
+    return found
 
 
 def _swaps(maker: CutMaker, region: Region, support: tuple[int, ...]) -> tuple[int, ...]:
     """Exchange one column at a time for one of those of largest gain until nothing improves.
 
     A gain must stand out from rounding, and there is an end to it: ties could go round for ever.
+    When the seconds are over, the best so far serves as well.
     """
+    current = list(support)
+    with suppress(OutOfTime):
+        _improve(maker, region, current)
+    return tuple(sorted(current))
+
+
+def _improve(maker: CutMaker, region: Region, current: list[int]) -> None:
+    """Do what `_swaps` does, in place."""
     problem = maker.problem
     fixed = set(region.inside)
-    current = list(support)
     places = [i for i, j in enumerate(current) if j not in fixed]
     here = problem.score(current)
     noise = 1e-9 * problem.n_rows * problem.sensitivity()
     stale = 0
     for place in places * _SWEEPS:
+        problem.budget.check()
         others = current[:place] + current[place + 1 :]
         gains = maker.gains(tuple(others))[region.free]
         lowest = maker.trust * gains[np.searchsorted(region.free, current[place])]
@@ -86,10 +103,9 @@ def _swaps(maker: CutMaker, region: Region, support: tuple[int, ...]) -> tuple[i
             swapped[place] = int(region.free[candidate])
             score = problem.score(swapped)
             if score < here - noise:
-                current, here, stale = swapped, score, 1
+                current[:], here, stale = swapped, score, 1
         if stale >= len(places):
             break
-    return tuple(sorted(current))
 
 
 def _first(gains: Floats, count: int) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,11 @@ class Design(ABC):
         """Return X'X_J, a (p, k) array."""
         return self.correlate(self.take(columns))
 
-    def full_gram(self) -> Floats:
-        """Return X'X; only asked for when p is small."""
+    def full_gram(self, between: Callable[[], None] | None = None) -> Floats:
+        """Return X'X; only asked for when p is small.
+
+        `between` is called between parts of the work, where there are any: it may raise.
+        """
         return self.gram(np.arange(self.n_columns))
 
     def with_ones(self) -> Design:
@@ -80,10 +83,10 @@ class _WithOnes(Design):
     def square_norms(self) -> Floats:
         return np.append(self._inner.square_norms(), self.n_rows * self.bound**2)
 
-    def full_gram(self) -> Floats:
+    def full_gram(self, between: Callable[[], None] | None = None) -> Floats:
         p = self._inner.n_columns
         out = np.empty((p + 1, p + 1))
-        out[:p, :p] = self._inner.full_gram()
+        out[:p, :p] = self._inner.full_gram(between)
         out[p, :p] = out[:p, p] = self.bound * self._inner.correlate(np.ones(self.n_rows))
         out[p, p] = self.n_rows * self.bound**2
         return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ NOT_FINITE = (
     "the column's bounds"
 )
 
+_LONG = 500_000_000  # multiplications between two looks at the clock
 _BLOCK_BYTES = 1 << 21  # a converted block stays in the second-level cache
 _TILE = 1024  # columns that the compiled loops work on at once
 _FEW = 8  # vectors that they work on at once
@@ -249,9 +250,15 @@ class DenseDesign(Design):
     def square_norms(self) -> Floats:
         return self._squares
 
-    def full_gram(self) -> Floats:
-        out = np.zeros((self.n_columns, self.n_columns))
+    def full_gram(self, between: Callable[[], None] | None = None) -> Floats:
+        p = self.n_columns
+        out = np.zeros((p, p))
+        since = 0  # multiplications since the last look at the clock
         for rows in row_blocks(self.n_rows):
+            since += (rows.stop - rows.start) * p * p
+            if between is not None and since > _LONG:
+                between()
+                since = 0
             block = self._mapped(rows, slice(None))
             out += block.T @ block
         return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,10 +47,10 @@ class Gram:
         """Whether any of these columns would have to be computed."""
         return self._full is None and any(j not in self._kept for j in index)
 
-    def full(self) -> Floats:
-        """Return the whole matrix; only for few columns."""
+    def full(self, between: Callable[[], None] | None = None) -> Floats:
+        """Return the whole matrix; only for few columns. `between` as for the design's."""
         if self._full is None:
-            self._full = self._design.full_gram()
+            self._full = self._design.full_gram(between)
             self._kept.clear()
         return self._full
 

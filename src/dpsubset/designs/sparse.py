@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -93,7 +95,7 @@ class SparseDesign(Design):
         _squares(self._table.indptr, self._table.data, out)
         return out
 
-    def full_gram(self) -> Floats:
+    def full_gram(self, between: Callable[[], None] | None = None) -> Floats:
         rows = self._table.tocsr()
         out = np.zeros((self.n_columns, self.n_columns))
         _pairs(rows.indptr, rows.indices, rows.data, out)

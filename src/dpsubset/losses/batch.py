@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsubset.clock import stopped
 from dpsubset.compiled import compiled
 from dpsubset.losses.fitting import fit_rows
 
@@ -11,11 +12,14 @@ __all__ = ["fit_many"]
 
 
 @compiled()
-def fit_many(rows, parameters, smooth, store, supports, y, ridge, radius, beta, a, wanted, enough):  # type: ignore[no-untyped-def]
+def fit_many(  # type: ignore[no-untyped-def]
+    rows, parameters, smooth, store, supports, y, ridge, radius, beta, a, wanted, enough, watch
+):
     """Return the value on every row of `supports` (rows of `store`), all from the same start.
 
     A value is the middle of the fit's interval: infinity where the fit ended for being at least
-    `enough`, give or take `wanted`; not a number where the interval is wider than wanted.
+    `enough`, give or take `wanted`; not a number where the interval is wider than wanted. All is of
+    no meaning if the watch says `stopped`.
     """
     m, k = supports.shape
     out = np.empty(m)
@@ -27,8 +31,10 @@ def fit_many(rows, parameters, smooth, store, supports, y, ridge, radius, beta, 
         b[:] = beta
         d[:] = a
         primal, dual, _ = fit_rows(
-            rows, parameters, smooth, X, y, ridge, radius, b, d, wanted, enough
+            rows, parameters, smooth, X, y, ridge, radius, b, d, wanted, enough, watch
         )
+        if stopped(watch):
+            break
         if dual >= enough - wanted and not primal - dual <= wanted:
             out[r] = np.inf
             continue
@@ -36,7 +42,7 @@ def fit_many(rows, parameters, smooth, store, supports, y, ridge, radius, beta, 
             b[:] = 0.0
             d[:] = 0.0
             primal, dual, _ = fit_rows(
-                rows, parameters, smooth, X, y, ridge, radius, b, d, wanted, np.inf
+                rows, parameters, smooth, X, y, ridge, radius, b, d, wanted, np.inf, watch
             )
         out[r] = 0.5 * (primal + dual) if primal - dual <= wanted else np.nan
     return out

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsubset.clock import late, stopped
 from dpsubset.compiled import compiled
 from dpsubset.losses.ball import step
 from dpsubset.sums import dots, total
@@ -25,6 +26,7 @@ _EASY = 4  # steps on an envelope, after which a sharper one is next
 _SHARPEST = 1e13  # against the first
 _RETURNS = 4  # to a less sharp envelope
 _BLIND = 1e-14  # of the sum that makes up a value: a decrease that a line search does not see
+_ROW = 0.02  # work on a row's envelope, in the units of a watch
 _DEPENDENT = 1e-14  # length of a column, against the longest, that is rounding only
 
 # All in units of the value without columns, which no score exceeds.
@@ -122,7 +124,21 @@ def _curved(X, curve):  # type: ignore[no-untyped-def]
 
 @compiled(error_model="numpy")
 def _search(  # type: ignore[no-untyped-def]
-    rows, parameters, y, sigma, ridge, x, w, direction, along, here, decrease, value, slope, curve
+    rows,
+    parameters,
+    y,
+    sigma,
+    ridge,
+    x,
+    w,
+    direction,
+    along,
+    here,
+    decrease,
+    value,
+    slope,
+    curve,
+    watch,
 ):
     """Return the share of the direction to go, and the value there; fill the rows of that point.
 
@@ -137,7 +153,7 @@ def _search(  # type: ignore[no-untyped-def]
         point = x + share * direction
         moved = total(value) + ridge * np.dot(point, point)
         rise = np.dot(slope, along) + 2.0 * ridge * np.dot(point, direction)
-        if share == 1.0 and rise <= 0.0:
+        if (share == 1.0 and rise <= 0.0) or late(watch, _ROW * y.size):
             return share, moved
         if moved < here and (abs(rise) <= 0.5 * decrease or trial >= _TRIALS):
             return share, moved
@@ -164,7 +180,22 @@ def _search(  # type: ignore[no-untyped-def]
 
 @compiled()
 def _descend(  # type: ignore[no-untyped-def]
-    rows, parameters, X, y, sigma, ridge, radius, x, t, w, goal, enough, value, slope, curve
+    rows,
+    parameters,
+    X,
+    y,
+    sigma,
+    ridge,
+    radius,
+    x,
+    t,
+    w,
+    goal,
+    enough,
+    value,
+    slope,
+    curve,
+    watch,
 ):
     """Minimise the envelope at w = t + shift over x, with t = X'x, by Newton steps.
 
@@ -178,6 +209,8 @@ def _descend(  # type: ignore[no-untyped-def]
     small = False  # the last step was smaller than what the line search sees
     last_x, last_t, last_w = x, t, w
     for steps in range(_INNER):
+        if late(watch, (_ROW + 1e-3 * x.size * x.size) * y.size):
+            return missing, steps
         gradient = dots(X, slope)
         before, missing = missing, _excess(x, gradient, ridge, radius)
         if small and not missing <= 0.5 * before:
@@ -200,7 +233,7 @@ def _descend(  # type: ignore[no-untyped-def]
         else:
             share, here = _search(
                 rows, parameters, y, sigma, ridge, x, w, direction, along, here, decrease,
-                value, slope, curve,
+                value, slope, curve, watch,
             )  # fmt: skip
         x += share * direction
         t += share * along
@@ -209,7 +242,7 @@ def _descend(  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough, empty):  # type: ignore[no-untyped-def]
+def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough, empty, watch):  # type: ignore[no-untyped-def]
     """Do what `fit_rows` does, in the basis of the columns as they are."""
     k, n = X.shape
     value, slope, curve = np.empty(n), np.empty(n), np.empty(n)
@@ -244,8 +277,10 @@ def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough,
             goal = max(0.2 * min(primal - dual, 1e-2 * primal), 0.3 * wanted)
         missing, more = _descend(
             rows, parameters, X, y, sigma, ridge, radius, x, t, w, goal,
-            enough if smooth else np.inf, value, slope, curve,
+            enough if smooth else np.inf, value, slope, curve, watch,
         )  # fmt: skip
+        if stopped(watch):
+            break
         steps += more
         bound = _proven(value, slope, w, sigma)
         matched = np.dot(slope, t)
@@ -280,12 +315,13 @@ def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough,
 
 
 @compiled()
-def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough):  # type: ignore[no-untyped-def]
+def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough, watch):  # type: ignore[no-untyped-def]
     """Minimise sum l(y, beta'X) + ridge |beta|^2 over |beta| <= radius; X holds a column a row.
 
     `beta` and `a` are where to start and are overwritten by the best coefficients and the best
     dual point. Ends when primal - dual <= wanted, or dual >= enough (the fit is then known to be
-    of no use), or nothing improves. Returns primal, dual, and the number of Newton steps.
+    of no use), or nothing improves. Returns primal, dual, and the number of Newton steps; of no
+    meaning if the watch says `stopped`.
     """
     k, n = X.shape
     if n == 0:
@@ -299,9 +335,9 @@ def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, eno
     empty = total(value)
     wanted = max(wanted, _ROUNDING * empty)
     primal, dual, steps = _fit(
-        rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough, empty
+        rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough, empty, watch
     )
-    if primal - dual <= max(wanted, _COARSE * empty) or dual >= enough or k < 2:
+    if primal - dual <= max(wanted, _COARSE * empty) or dual >= enough or k < 2 or stopped(watch):
         return primal, dual, steps
     # Columns that are nearly dependent are told apart in a basis where they are orthogonal.
     _, Q = np.linalg.eigh(np.dot(X, X.T))
@@ -313,7 +349,7 @@ def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, eno
     turned = turned[kept]
     x, point = np.dot(beta, Q)[kept], a.copy()
     _, lower, more = _fit(
-        rows, parameters, smooth, turned, y, ridge, radius, x, point, wanted, enough, empty
+        rows, parameters, smooth, turned, y, ridge, radius, x, point, wanted, enough, empty, watch
     )
     x = np.dot(np.ascontiguousarray(Q[:, kept]), x)
     norm = np.sqrt(np.dot(x, x))

@@ -16,7 +16,7 @@ from dpsubset.checks import one_of, positive, whole
 from dpsubset.cuts import cut_maker
 from dpsubset.cuts.region import root
 from dpsubset.errors import InputError, RefusedError
-from dpsubset.limits import Limits, check_limits
+from dpsubset.limits import Limits, check_limits, refusing
 from dpsubset.privacy import (
     Guarantee,
     Randomness,
@@ -149,7 +149,8 @@ class Mechanism(ABC):
 
         For who charges for it together with something else. A refusal is a RefusedError.
         """
-        support = tuple(int(j) for j in self._sampler(problem)(randomness))
+        with refusing():
+            support = tuple(int(j) for j in self._sampler(problem)(randomness))
         if support and support[0] < 0:
             raise RefusedError(_REFUSED)
         return support
@@ -175,12 +176,14 @@ class Mechanism(ABC):
         count = whole(count, "count", 0, most=10**8)
         randomness = as_randomness(random_state)
         if self.ledger is None:
-            return self._draws(problem, count, randomness)
+            with refusing():
+                return self._draws(problem, count, randomness)
         if count == 0:  # nothing is paid, so nothing is run
             return np.empty((0, problem.size), dtype=np.int64)
         fixed = copy(self)
         promise = compose([fixed._promise(problem, randomness)] * count)
-        with charging(self.ledger, promise, fixed.asked(problem) | {"draws": count}) as write:
+        asked = fixed.asked(problem) | {"draws": count}
+        with charging(self.ledger, promise, asked) as write, refusing():
             out = fixed._draws(problem, count, randomness)
             write({"supports": out.tolist()})
         return out

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.errors import InputError, UnprovenError
-from dpsubset.limits import REFUSED, Budget
+from dpsubset.limits import REFUSED, Budget, OutOfTime
 from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Randomness
 from dpsubset.problem import Problem, check_classes_named, check_problem
@@ -57,7 +57,9 @@ def _project_out(Z: Floats, table: Floats) -> Floats:
     return np.asarray(table - U @ (U.T @ table))
 
 
-def lasso_choice(X: Floats, Z: Floats, y: Floats, count: int) -> NDArray[np.intp]:
+def lasso_choice(
+    X: Floats, Z: Floats, y: Floats, count: int, budget: Budget | None = None
+) -> NDArray[np.intp]:
     """Return the columns of the first point of the lasso path with `count` coefficients.
 
     The columns of Z are not penalised: they are projected out of X and y first. A point with more
@@ -69,6 +71,8 @@ def lasso_choice(X: Floats, Z: Floats, y: Floats, count: int) -> NDArray[np.intp
         X, y = _project_out(Z, X), _project_out(Z, y)
     steps = count
     while True:
+        if budget is not None:
+            budget.check()
         # coefficients may leave the path again, so `count` steps are mostly enough, not always
         path = lars_path(X, y, method="lasso", max_iter=steps)[2]
         reached = np.flatnonzero(np.count_nonzero(path, axis=0) >= count)
@@ -79,7 +83,9 @@ def lasso_choice(X: Floats, Z: Floats, y: Floats, count: int) -> NDArray[np.intp
         steps *= 2
 
 
-def svm_choice(X: Floats, Z: Floats, y: Floats, count: int) -> NDArray[np.intp]:
+def svm_choice(
+    X: Floats, Z: Floats, y: Floats, count: int, budget: Budget | None = None
+) -> NDArray[np.intp]:
     """Return the columns of the first l1-penalised SVM, along falling penalties, with `count`.
 
     liblinear's l1-SVM has the squared hinge. The columns of Z are made a thousand times larger, so
@@ -91,6 +97,8 @@ def svm_choice(X: Floats, Z: Floats, y: Floats, count: int) -> NDArray[np.intp]:
     C = l1_min_c(X, y, loss="squared_hinge", fit_intercept=False)
     beta = np.zeros(X.shape[1])
     for _ in range(_STEPS):
+        if budget is not None:
+            budget.check()
         C *= _STEP
         model = LinearSVC(
             penalty="l1", loss="squared_hinge", dual=False, C=C, fit_intercept=False, random_state=0
@@ -178,7 +186,8 @@ class Voters:
 
     A vote is a function of the block's rows alone, whatever the selector does with them. A block
     on which it fails votes for nothing, and nothing that it says leaves the block. The free and
-    the included columns are held as a dense float64 table.
+    the included columns are held as a dense float64 table. The clock is looked at between blocks,
+    and between the fits of an l1-SVM path; a lasso path or a selector of the user runs to its end.
     """
 
     def __init__(self, problem: Problem, selector: str | Selector | None, budget: Budget) -> None:
@@ -210,7 +219,7 @@ class Voters:
         try:
             with silence():
                 return self._valid(self._select(rows))
-        except MemoryError:  # no vote for lack of memory: the whole release fails
+        except (MemoryError, OutOfTime):  # no vote for lack of these: the whole release fails
             raise
         except Exception:  # what went wrong depends on the data: it stays here
             return np.empty(0, dtype=np.intp)
@@ -218,7 +227,7 @@ class Voters:
     def _select(self, rows: NDArray[np.intp]) -> Iterable[int]:
         X, y = self._X[rows], self._y[rows]  # copies: a selector may write into them
         if isinstance(self._selector, str):
-            return _NAMED[self._selector](X, self._Z[rows], y, self.most)
+            return _NAMED[self._selector](X, self._Z[rows], y, self.most, self._budget)
         return self._selector(X, y, self.most)
 
     def _valid(self, answer: Iterable[int]) -> NDArray[np.intp]:

@@ -226,7 +226,10 @@ class LassoStability(Mechanism):
         return units_of(problem, share, bound, wanted, self.penalty)
 
     def _margins(self, problem: Problem) -> Stability:
-        """Return h from the margins of the lasso on all rows; it is not random."""
+        """Return h from the margins of the lasso on all rows; it is not random.
+
+        One call of scikit-learn, which cannot be cut: limits are not looked at.
+        """
         units = self.units(problem)
         found: tuple[float, Support | None] = 0.0, None
         if problem.n_rows:

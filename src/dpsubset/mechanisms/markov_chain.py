@@ -137,6 +137,7 @@ class MarkovChain(Mechanism):
         """
         rule = Rule(self.kappa(problem), self.steps, self.ball == "l1", self._gap(problem))
         budget = Budget(self.limits)
+        problem = problem.within(budget)
         if budget.nodes < count * self.steps:
             raise UnprovenError(REFUSED)
         first = None if self.start == "random" else _STARTED[self.start](problem)

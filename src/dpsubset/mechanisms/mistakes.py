@@ -14,7 +14,7 @@ from dpsubset import search
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive
 from dpsubset.errors import InputError
-from dpsubset.limits import Limits
+from dpsubset.limits import Budget, Limits
 from dpsubset.mechanisms.base import Sampler
 from dpsubset.mechanisms.exponential import Exponential
 from dpsubset.mechanisms.searching import Searching
@@ -127,6 +127,7 @@ class Mistakes(Searching):
         return self._searched(search.best_by_mistakes, problem, count=buckets)
 
     def _sampler(self, problem: Problem) -> Sampler:
+        budget = Budget(self.limits)  # its seconds are for the search and for what may follow
         found = self._found(problem)
         draw = self._buckets(problem, found)
         if self.delta is None:
@@ -141,7 +142,9 @@ class Mistakes(Searching):
             if self.otherwise == "refuse":
                 return np.full(problem.size, -1, dtype=np.intp)
             if not otherwise:
-                otherwise.append(self._exponential()._sampler(problem))
+                nodes = None if self.limits is None else self.limits.nodes
+                left = self._exponential(budget.part(nodes))
+                otherwise.append(left._sampler(problem))
             return otherwise[0](randomness)
 
         return tested
@@ -152,12 +155,12 @@ class Mistakes(Searching):
         rows = 2.0 if self.neighbours == "replace-one" else 1.0
         return gap / (rows * problem.sensitivity(self.sensitivity))
 
-    def _exponential(self) -> Exponential:
+    def _exponential(self, limits: Limits | None = None) -> Exponential:
         return Exponential(
             self._epsilons[1],
             neighbours=self.neighbours,
             sensitivity=self.sensitivity,
-            limits=self.limits,
+            limits=limits,
         )
 
     def _buckets(self, problem: Problem, found: list[Found]) -> Sampler:

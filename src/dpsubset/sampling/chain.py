@@ -225,7 +225,7 @@ class _Moments:
         )
         rest = b, diagonal, problem.energy
         if self._store is None:
-            G = np.ascontiguousarray(problem.gram.full())
+            G = np.ascontiguousarray(problem.gram.full(problem.between))
             return G, True, np.arange(problem.n_columns), *rest
         met = np.take_along_axis(self._outside[first:last], slots, axis=1)
         needed = np.unique(np.concatenate([self._state[0][first:last].ravel(), met.ravel()]))

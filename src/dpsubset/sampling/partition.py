@@ -39,9 +39,10 @@ class Partition:
     """Pieces that cover every support once; refining changes the speed of draws, not their law."""
 
     def __init__(self, problem: Problem, kappa: float, limits: Limits | None = None) -> None:
+        self._budget = Budget(limits)
+        problem = problem.within(self._budget)
         self.problem = problem
         self.kappa = kappa
-        self._budget = Budget(limits)
         self._refined = 0
         self.pieces: list[Piece] = []
         self._stats = np.empty((2, 16))  # log mass and peak of every piece
@@ -148,7 +149,7 @@ class Partition:
             raise UnprovenError(REFUSED)
         self._refined += 1
         if self._refined == _HARD and self.problem.quadratic and self.problem.gram.affordable:
-            self.problem.gram.full()
+            self.problem.gram.full(self.problem.between)
         if (
             self._seed
             and self.problem.quadratic
@@ -237,6 +238,7 @@ class Partition:
         """Add regions to the partition as whatever serves them best."""
         bounded = []
         for region in regions:
+            self._budget.check()
             if region.to_choose == 0:
                 support = np.sort(np.array(region.inside, dtype=np.int64))
                 low, high = self.problem.enclose(support)

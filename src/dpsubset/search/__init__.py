@@ -90,6 +90,9 @@ def best_by_mistakes(
     limits: Limits | None = None,
     progress: ProgressCallback | None = None,
 ) -> list[Found]:
-    """Return, for k = 0, 1, ..., the best support with k columns outside the best support."""
+    """Return, for k = 0, 1, ..., the best support with k columns outside the best support.
+
+    At a limit on seconds the list may end before the last k.
+    """
     check_problem(problem)
     return as_solver(solver).by_mistakes(problem, Budget(limits, progress))

@@ -11,7 +11,7 @@ from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import in_bucket, start
 from dpsubset.cuts.twins import Thinned, thin
-from dpsubset.limits import Budget
+from dpsubset.limits import Budget, OutOfTime
 from dpsubset.problem import Problem
 from dpsubset.search.found import Found
 from dpsubset.search.solver import Solver
@@ -30,21 +30,29 @@ class BranchAndBound(Solver):
     name = "branch-and-bound"
 
     def top(self, problem: Problem, count: int, budget: Budget) -> list[Found]:
-        if problem.quadratic and problem.gram.affordable:
-            problem.gram.full()
+        problem = problem.within(budget)
         thinned = thin(problem)
         reduced = thinned.problem
         shortlist = _shortlist(reduced, min(count, reduced.n_supports))
-        maker = cut_maker(reduced)
-        seed = start(maker)
-        _seed_with_swaps(maker, shortlist, seed)
-        bound = Tree(maker, shortlist, budget).run(_partition(reduced, seed))
+        seed: tuple[int, ...] = ()
+        try:
+            if problem.quadratic and problem.gram.affordable:
+                problem.gram.full(problem.between)
+            maker = cut_maker(reduced)
+            seed = start(maker)
+            _seed_with_swaps(maker, shortlist, seed)
+            bound = Tree(maker, shortlist, budget).run(_partition(reduced, seed))
+        except OutOfTime:
+            bound = -math.inf
+        if not shortlist.filled:
+            _offer_any(reduced, shortlist, seed)
         found = shortlist.found(bound, problem.slack)
         return found if reduced is problem else _with_images(thinned, found, count)
 
     def by_mistakes(self, problem: Problem, budget: Budget) -> list[Found]:
         first = self.top(problem, 1, budget)[0]
         out = [first]
+        problem = problem.within(budget)
         reduced = thin(problem, first.support).problem
         maker = cut_maker(reduced)
         maker.settle(first.support)
@@ -54,12 +62,28 @@ class BranchAndBound(Solver):
                 break
             shortlist = _shortlist(reduced, 1)
             starts = _MOST_STARTS if problem.quadratic else _FEW_STARTS
-            for support in in_bucket(maker, first.support, mistakes, starts):
-                shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
-            bound = Tree(maker, shortlist, budget).run(regions)
+            try:
+                for support in in_bucket(maker, first.support, mistakes, starts):
+                    shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
+                bound = Tree(maker, shortlist, budget).run(regions)
+            except OutOfTime:
+                bound = -math.inf
+            if not shortlist.filled:  # no time for a single support
+                break
             found = shortlist.found(bound, problem.slack)
             out += [replace(f, proven=f.proven and first.proven) for f in found]
         return out
+
+
+def _offer_any(problem: Problem, shortlist: Shortlist, seed: tuple[int, ...]) -> None:
+    """Offer the seed, or the columns of largest |X'y|: the seconds were over before any score.
+
+    An answer needs one, so this fit is not limited.
+    """
+    strength = np.abs(problem.correlations[problem.free])
+    chosen = problem.free[np.argsort(-strength, kind="stable")[: problem.to_choose]]
+    support = np.array(seed or (*problem.include, *chosen), dtype=np.int64)
+    shortlist.offer(support, problem.within(Budget(None)).score(support))
 
 
 def _with_images(thinned: Thinned, found: list[Found], count: int) -> list[Found]:

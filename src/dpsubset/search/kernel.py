@@ -3,13 +3,16 @@
 Bundles that the functions pass on: `heap`, the list (see `heap.py`); `data` = (G, X'y, y'y, ridge,
 radius, names, keys), what a support's exact score needs; `rule` = (smallest, margin, slack), a
 bound on the eigenvalues of reduced matrices, the rounding margin of a comparison, and the score
-below which nothing can be told apart from zero. Nodes are counted in units of some 4000 operations.
+below which nothing can be told apart from zero. Nodes are counted in units of some 4000 operations,
+leaves not among them, though those of a list with room can be nearly all the work: the time is kept
+by the `watch`, which counts both.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from dpsubset.clock import late, stopped
 from dpsubset.compiled import compiled
 from dpsubset.losses.ball import solve
 from dpsubset.search.heap import push, worst
@@ -121,18 +124,25 @@ def _leaf(data, columns, heap, filled):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _singles(pivots, b, ids, base, margin, data, columns, heap, filled):  # type: ignore[no-untyped-def]
+def _leaf_work(size):  # type: ignore[no-untyped-def]
+    return 2.0 + 0.02 * size * size * size
+
+
+@compiled()
+def _singles(pivots, b, ids, base, margin, data, columns, heap, filled, watch):  # type: ignore[no-untyped-def]
     """Go through the last column: its gain is exact, from the diagonal alone."""
     for i in range(b.size):
         need = base - worst(heap[0], filled) + margin
         if pivots[i] <= 0.0 or b[i] * b[i] > need * pivots[i]:
             columns[-1] = ids[i]
             filled = _leaf(data, columns, heap, filled)
+            if late(watch, _leaf_work(columns.size)):
+                break
     return filled
 
 
 @compiled()
-def _pairs(H, b, ids, base, margin, data, columns, heap, filled):  # type: ignore[no-untyped-def]
+def _pairs(H, b, ids, base, margin, data, columns, heap, filled, watch):  # type: ignore[no-untyped-def]
     """Go through the last two columns: their gain has a closed form, so no bound is needed."""
     for i in range(b.size):
         for j in range(i):
@@ -145,6 +155,8 @@ def _pairs(H, b, ids, base, margin, data, columns, heap, filled):  # type: ignor
                 columns[-2] = ids[i]
                 columns[-1] = ids[j]
                 filled = _leaf(data, columns, heap, filled)
+                if late(watch, _leaf_work(columns.size)):
+                    return filled
     return filled
 
 
@@ -160,7 +172,7 @@ def _sort(H, b, ids, u, t, smallest):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes):  # type: ignore[no-untyped-def]
+def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes, watch):  # type: ignore[no-untyped-def]
     """Search t >= 2 of the columns `ids`, depth first; `columns` holds the others of the support.
 
     Every level keeps its own reduced matrix in `pool`, sorted by weight, and the position of its
@@ -183,10 +195,16 @@ def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes):  # t
         bl, ul, nl = bs[level, :c], us[level, :c], names[level, :c]
         if fresh:
             nodes -= 1 + c * c // 4096
+            if late(watch, 1.0 + 0.004 * c * c):
+                return filled, -1
             if nodes < 0 or worst(heap[0], filled) <= slack:
                 return filled, nodes
             if rem == 2:
-                filled = _pairs(Hl, bl, nl, bases[level], margin, data, columns, heap, filled)
+                filled = _pairs(
+                    Hl, bl, nl, bases[level], margin, data, columns, heap, filled, watch
+                )
+                if stopped(watch):
+                    return filled, -1
                 level, fresh = level - 1, False
                 continue
             _sort(Hl, bl, nl, ul, rem, smallest)
@@ -225,14 +243,14 @@ def _entry(G, ids, rows, eliminated, row, j, a, e):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def explore(inside, free, reduced, rule, data, size, heap, filled, nodes):  # type: ignore[no-untyped-def]
+def explore(inside, free, reduced, rule, data, size, heap, filled, nodes, watch):  # type: ignore[no-untyped-def]
     """Search all supports inside + A, A among the columns `free`, below the list's worst score.
 
     `reduced` = (rows, eliminated, b, penalty, base): X_I'X and (X_I'X_I + penalty)^-1 X_I'X at the
     free columns, their reduced correlations, the penalty, and the bound at I alone. The free
     columns come sorted by |b|, largest first. At this first level, where columns are many, only
     those parts of the reduced matrix are formed that are branched on. Returns the list's length
-    and the nodes left, negative when the allowance ended before the region did.
+    and the nodes left, negative when the allowance or the watch ended before the region did.
     """
     G = data[0]
     rows, eliminated, b, penalty, base = reduced
@@ -266,6 +284,8 @@ def explore(inside, free, reduced, rule, data, size, heap, filled, nodes):  # ty
         if c < t - 1:
             continue
         nodes -= c * c // 4096
+        if late(watch, 1.0 + 0.001 * (k + 1) * c * c):
+            return filled, -1
         ids = free[kept[:c]]
         H = np.empty((c if t > 2 else 1, c))
         for a in range(c):
@@ -276,11 +296,24 @@ def explore(inside, free, reduced, rule, data, size, heap, filled, nodes):  # ty
             H[a if t > 2 else 0, a] = pivot
         if t == 2:
             filled = _singles(
-                H[0], target[:c], ids, base - gained, margin, data, columns, heap, filled
+                H[0], target[:c], ids, base - gained, margin, data, columns, heap, filled, watch
             )
+            if stopped(watch):
+                return filled, -1
             continue
         filled, nodes = _subtree(
-            H, target[:c], ids, base - gained, t - 1, rule, data, columns, heap, filled, nodes
+            H,
+            target[:c],
+            ids,
+            base - gained,
+            t - 1,
+            rule,
+            data,
+            columns,
+            heap,
+            filled,
+            nodes,
+            watch,
         )
         if nodes < 0:
             break

@@ -18,7 +18,7 @@ from dpsubset.cuts.curvature import curvature, smallest_eigenvalue
 from dpsubset.cuts.moments import MomentCut
 from dpsubset.cuts.reduced import Reduced
 from dpsubset.cuts.region import Region
-from dpsubset.limits import Budget
+from dpsubset.limits import Budget, OutOfTime
 from dpsubset.search.found import Found
 from dpsubset.search.heap import push
 from dpsubset.search.kernel import explore
@@ -67,14 +67,15 @@ class Shortlist:
 
         A list that is short of entries, though some are left, proves nothing.
         """
-        rows = [tuple(sorted(int(j) for j in row)) for row in self.supports[: self.filled]]
-        scored = sorted((float(self.scores[i]), row) for i, row in enumerate(rows))
+        rows, scores = np.sort(self.supports[: self.filled], axis=1), self.scores[: self.filled]
+        order = np.lexsort((*rows.T[::-1], scores))  # in arrays: a list may be very long
+        rows, scores = rows[order], scores[order]
         complete = self.filled == self.scores.size or bound == math.inf
-        gaps = [max(score - max(bound, 0.0), 0.0) for score, _ in scored]
-        return [
-            Found(row, score, gap <= slack and complete, gap if gap > slack else 0.0)
-            for (score, row), gap in zip(scored, gaps, strict=True)
-        ]
+        gaps = np.maximum(scores - max(bound, 0.0), 0.0)
+        proven = (gaps <= slack) & complete
+        gaps[gaps <= slack] = 0.0
+        columns = zip(rows.tolist(), scores.tolist(), proven.tolist(), gaps.tolist(), strict=True)
+        return [Found(tuple(row), *rest) for row, *rest in columns]
 
 
 class Tree:
@@ -99,7 +100,10 @@ class Tree:
             if self._budget.over:
                 return bound
             heapq.heappop(self._queue)
-            self._expand(region, hint)
+            try:
+                self._expand(region, hint)
+            except OutOfTime:
+                return bound
             best = float(self._list.scores[: self._list.filled].min(initial=math.inf))
             self._budget.report(len(self._queue), best, bound)
         return math.inf
@@ -162,6 +166,7 @@ class Tree:
         support[:-1] = region.inside
         first = 0
         while first < order.size and not self._closed(float(bounds[order[first]])):
+            self._budget.check()
             part = order[first : first + _BATCH]
             part = part[bounds[part] + self._problem.slack < self._list.worst]
             columns = region.free[part]
@@ -214,9 +219,11 @@ class Tree:
             self._list.heap,
             self._list.filled,
             allowance,
+            self._budget.watch,
         )
         self._list.filled = int(filled)
         self._budget.spend(allowance - max(int(left), 0))
+        self._budget.check_watch()
         return bool(left >= 0)
 
     def _smallest(

@@ -1,0 +1,78 @@
+"""A clock for compiled loops: they ask it after so much work, and end when it is past a deadline.
+
+A watch = (address, state): where to call the clock, and [deadline, work since the last look,
+whether it was late]. Work is counted in units of some thousand operations, about a microsecond.
+Without a deadline the clock is never asked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import config
+from numba.extending import intrinsic
+
+from dpsubset.arrays import Floats
+from dpsubset.compiled import compiled
+
+__all__ = ["Watch", "callback", "late", "stopped", "watch_until"]
+
+Watch = tuple[int, Floats]
+
+_OFTEN = 2000.0  # units of work between two looks: a few milliseconds
+_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_double)
+
+
+def callback(clock: Callable[[], float]) -> Any:
+    """Return a C function that asks the clock; keep it as long as any watch made of it."""
+    return _PROTOTYPE(clock)
+
+
+def watch_until(deadline: float, asked: Any) -> Watch:
+    """Return a watch that is late after the deadline by a `callback`; infinity is none."""
+    address = ctypes.cast(asked, ctypes.c_void_p).value if deadline < math.inf else 0
+    return address or 0, np.array([deadline, 0.0, 0.0])
+
+
+if config.DISABLE_JIT:  # type: ignore[attr-defined]
+
+    def _now(address: int) -> float:
+        return float(_PROTOTYPE(address)())
+
+else:
+
+    @intrinsic
+    def _now(context, address):  # type: ignore[no-untyped-def]
+        """Call the clock at an address."""
+
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            function = ir.FunctionType(ir.DoubleType(), [])
+            return builder.call(builder.inttoptr(args[0], function.as_pointer()), [])
+
+        return types.float64(types.int64), generate
+
+
+@compiled()
+def late(watch, work):  # type: ignore[no-untyped-def]
+    """Count work, and look at the clock if it is time to; return whether the deadline is over."""
+    address, state = watch
+    if state[0] == np.inf:
+        return False
+    state[1] += work
+    if state[1] >= _OFTEN:
+        state[1] = 0.0
+        if _now(address) > state[0]:
+            state[2] = 1.0
+    return state[2] != 0.0
+
+
+@compiled()
+def stopped(watch):  # type: ignore[no-untyped-def]
+    """Whether work under this watch was ended; what it returned then has no meaning."""
+    return watch[1][2] != 0.0
