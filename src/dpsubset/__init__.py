@@ -8,9 +8,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpsubset.version import __version__
+
 if TYPE_CHECKING:
-    from dpsubset import audit, search
+    from dpsubset import audit, coefficients, data, errors, losses, search
+    from dpsubset.data import Schema
+    from dpsubset.errors import PrivacyWarning
     from dpsubset.estimators import SubsetClassifier, SubsetRegressor, SubsetSelector
+    from dpsubset.limits import Limits
     from dpsubset.mechanisms import (
         Exponential,
         LassoStability,
@@ -21,27 +26,37 @@ if TYPE_CHECKING:
         SampleAggregate,
         TopR,
     )
+    from dpsubset.model import Model
     from dpsubset.privacy import Guarantee, Ledger
     from dpsubset.problem import Problem
-
-__version__ = "0.1.0"
+    from dpsubset.selection import Selection
 
 __all__ = [
     "Exponential",
     "Guarantee",
     "LassoStability",
     "Ledger",
+    "Limits",
     "MarkovChain",
     "Mistakes",
+    "Model",
     "PermuteAndFlip",
+    "PrivacyWarning",
     "Problem",
     "Release",
     "SampleAggregate",
+    "Schema",
+    "Selection",
     "SubsetClassifier",
     "SubsetRegressor",
     "SubsetSelector",
     "TopR",
+    "__version__",
     "audit",
+    "coefficients",
+    "data",
+    "errors",
+    "losses",
     "search",
 ]
 
@@ -50,12 +65,17 @@ _ROOMS = {
     "Guarantee": "privacy",
     "LassoStability": "mechanisms",
     "Ledger": "privacy",
+    "Limits": "limits",
     "MarkovChain": "mechanisms",
     "Mistakes": "mechanisms",
+    "Model": "model",
     "PermuteAndFlip": "mechanisms",
+    "PrivacyWarning": "errors",
     "Problem": "problem",
     "Release": "mechanisms",
     "SampleAggregate": "mechanisms",
+    "Schema": "data",
+    "Selection": "selection",
     "SubsetClassifier": "estimators",
     "SubsetRegressor": "estimators",
     "SubsetSelector": "estimators",
@@ -66,6 +86,10 @@ _ROOMS = {
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return getattr(import_module(f"dpsubset.{_ROOMS[name]}"), name)
-    if name in ("audit", "search"):
+    if name in __all__:  # a room of its own
         return import_module(f"dpsubset.{name}")
     raise AttributeError(f"module 'dpsubset' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

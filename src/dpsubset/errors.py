@@ -111,13 +111,13 @@ def without_context(work: Callable[P, T]) -> Callable[P, T]:
 
 
 @without_context
-def at_once(*checks: Callable[[], T]) -> list[T]:
+def at_once(*checks: Callable[[], Any]) -> list[Any]:
     """Run checks that do not depend on each other; tell all their faults in one error.
 
     >>> at_once(lambda: 1, lambda: 2)
     [1, 2]
     """
-    found: list[T] = []
+    found: list[Any] = []
     faults: list[InputError] = []
     for check in checks:
         try:

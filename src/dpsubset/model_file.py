@@ -14,35 +14,60 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from dpsubset.errors import InputError, without_context
+from dpsubset.version import __version__
 
-__all__ = ["VERSION", "StoredModel", "read_model", "write_model"]
+__all__ = ["VERSION", "LinearModel", "read_model", "write_model"]
 
 FORMAT = "dpsubset model"
-VERSION = 2  # since 2 with bounds; a model of version 1 has none, and clips nothing
+VERSION = 2  # since 2 a record, with bounds; a model of version 1 has none, and clips nothing
 _LARGEST = 64 << 20  # bytes; a model file has a few thousand
 
 
 @dataclass(frozen=True)
-class StoredModel:
+class LinearModel:
     """A linear model over named columns: a number, or for two classes a margin.
 
     Rows are clipped to the bounds of their columns, predicted numbers to those of the target.
 
-    >>> model = StoredModel("y", ("a",), (2.0,), 1.0)
+    >>> model = LinearModel("y", ("a",), (2.0,), 1.0)
     >>> model.predict(np.array([[3.0]]))
     {'y': array([7.])}
     """
 
-    target: str
+    target: str | None
     columns: tuple[str, ...]
     coefficients: tuple[float, ...]
     intercept: float
-    classes: tuple[str, str] | None = None
+    classes: tuple[Any, Any] | None = None
     probabilities: bool = False
     guarantee: dict[str, Any] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
+    asked: dict[str, Any] = field(default_factory=dict)
     bounds: tuple[tuple[float, float], ...] | None = None
     target_bounds: tuple[float, float] | None = None
+    positions: tuple[int, ...] | None = None
+
+    def released(self) -> dict[str, Any]:
+        """Return what was released, as records hold it."""
+        return {
+            "positions": None if self.positions is None else list(self.positions),
+            "columns": list(self.columns),
+            "coefficients": list(self.coefficients),
+            "intercept": self.intercept,
+            "target": self.target,
+            "classes": None if self.classes is None else [str(name) for name in self.classes],
+            "probabilities": self.probabilities,
+            "bounds": None if self.bounds is None else [list(pair) for pair in self.bounds],
+            "target_bounds": None if self.target_bounds is None else list(self.target_bounds),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record: what was asked and released, and the guarantee, as plain values."""
+        return {
+            "asked": self.asked,
+            "released": self.released(),
+            "guarantee": self.guarantee,
+            "dpsubset": __version__,
+        }
 
     def predict(self, X: NDArray[np.floating]) -> dict[str, Any]:
         """Return predictions by name: the target, and where there are any, the second's chances."""
@@ -51,38 +76,26 @@ class StoredModel:
             rows = np.clip(rows, *np.array(self.bounds).T)
         with np.errstate(over="ignore", invalid="ignore"):  # what a huge coefficient gives
             line = rows @ np.array(self.coefficients) + self.intercept
+        target = self.target or "prediction"
         if self.classes is None:
             clipped = line if self.target_bounds is None else np.clip(line, *self.target_bounds)
-            return {self.target: clipped}
-        named = {self.target: np.array(self.classes)[(line > 0).astype(np.intp)]}
+            return {target: clipped}
+        named = {target: np.array(self.classes)[(line > 0).astype(np.intp)]}
         if self.probabilities:
             name = f"probability of {self.classes[1]}"
-            named[f"the {name}" if name == self.target else name] = expit(line)
+            named[f"the {name}" if name == target else name] = expit(line)
         return named
 
 
-def write_model(model: StoredModel) -> str:
+def write_model(model: LinearModel) -> str:
     """Return the text of a model file."""
-    content: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "target": model.target,
-        "columns": list(model.columns),
-        "coefficients": list(model.coefficients),
-        "intercept": model.intercept,
-        "classes": None if model.classes is None else list(model.classes),
-        "probabilities": model.probabilities,
-        "bounds": None if model.bounds is None else [list(pair) for pair in model.bounds],
-        "target_bounds": None if model.target_bounds is None else list(model.target_bounds),
-        "guarantee": model.guarantee,
-        "settings": model.settings,
-    }
+    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, **model.to_dict()}
     content["sha256"] = _digest(content)
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 @without_context
-def read_model(path: Path) -> StoredModel:
+def read_model(path: Path) -> LinearModel:
     """Read a model file.
 
     Raises
@@ -146,35 +159,40 @@ def _digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _model(content: dict[str, Any]) -> StoredModel:
+def _model(content: dict[str, Any]) -> LinearModel:
     """Build a model, or raise a ValueError, TypeError or KeyError for what is not one."""
-    classes = content["classes"]
-    model = StoredModel(
-        _checked(content["target"], str),
-        tuple(_checked(name, str) for name in _checked(content["columns"], list)),
-        tuple(_number(value) for value in _checked(content["coefficients"], list)),
-        _number(content["intercept"]),
+    old = content["version"] == 1  # all in one, without bounds and positions
+    released = content if old else _checked(content["released"], dict)
+    classes = released["classes"]
+    model = LinearModel(
+        _checked(released["target"], str),
+        tuple(_checked(name, str) for name in _checked(released["columns"], list)),
+        tuple(_number(value) for value in _checked(released["coefficients"], list)),
+        _number(released["intercept"]),
         None if classes is None else tuple(_checked(c, str) for c in _checked(classes, list)),
-        _checked(content["probabilities"], bool),
+        _checked(released["probabilities"], bool),
         _checked(content["guarantee"], dict),
-        _checked(content["settings"], dict),
-        *_bounds(content),
+        _checked(content["settings" if old else "asked"], dict),
+        *((None, None, None) if old else _bounds(released)),
     )
-    pairs = len(set(model.columns)) == len(model.columns) == len(model.coefficients)
-    pairs = pairs and (model.bounds is None or len(model.bounds) == len(model.columns))
-    if not pairs or (model.classes is not None and len(set(model.classes)) != 2):
+    count = len(model.columns)
+    parts = (model.columns, model.coefficients, model.bounds, model.positions)
+    if any(part is not None and len(part) != count for part in parts) or (
+        model.classes is not None and len(set(model.classes)) != 2
+    ):
+        raise ValueError
+    if len(set(model.columns)) != count:
         raise ValueError
     return model
 
 
-def _bounds(content: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the bounds of the columns and of the target; a model of version 1 has none."""
-    if content["version"] == 1:
-        return None, None
-    columns, target = content["bounds"], content["target_bounds"]
+def _bounds(released: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Return the bounds of the columns and of the target, and the columns' positions."""
+    columns, target, places = (released[k] for k in ("bounds", "target_bounds", "positions"))
     return (
         None if columns is None else tuple(_pair(pair) for pair in _checked(columns, list)),
         None if target is None else _pair(target),
+        None if places is None else tuple(_checked(j, int) for j in _checked(places, list)),
     )
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from dpsubset import __version__
 from dpsubset.limits import Limits
 from dpsubset.privacy import Guarantee
 from dpsubset.privacy.ledger import Ledger, Record, charged
+from dpsubset.version import __version__
 
 __all__ = ["charging", "described", "record"]
 

@@ -1,7 +1,7 @@
 """A selection: what is asked of a table, as one value from the user to the ledger.
 
-Estimators and commands make one of their parameters; its fields are the options of both, with
-their defaults and their help. It turns a table into a problem and a problem into a release.
+Estimators and commands make one of their parameters; its fields (`question`) are the options of
+both. It turns a table into a problem and a problem into a release.
 """
 
 from __future__ import annotations
@@ -26,25 +26,13 @@ from dpsubset.privacy import Guarantee
 from dpsubset.privacy.guarantee import rounded_up
 from dpsubset.privacy.ledger import LedgerLike, as_ledger
 from dpsubset.problem import Origin, Problem
+from dpsubset.question import Question
 
-__all__ = ["Selection", "option"]
-
-MECHANISM_NAMES = (
-    "permute-and-flip, exponential, top-r, mistakes; the baselines markov-chain, sample-aggregate, "
-    "lasso-stability (sample-aggregate under replace-one only)"
-)
-
-
-def option(default: Any, group: str, text: str, typed: Any = None) -> Any:
-    """Return a field that is an option: its default, its group in the help, and its help.
-
-    `typed` is the type that the command takes, if it is not the field's own.
-    """
-    return field(default=default, metadata={"group": group, "help": text, "typed": typed})
+__all__ = ["Selection", "check_seed", "loss_name", "shortfall"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Selection:
+class Selection(Question):
     """Which columns of a table best explain its target? All settings, public and checked.
 
     `called` says how the caller names fields that go by another name, for error messages.
@@ -58,73 +46,6 @@ class Selection:
     """
 
     schema: Schema
-    size: int = option(5, "question", "How many columns to select, those always included counted.")
-    loss: Any = option(
-        "absolute",
-        "question",
-        "For a target of numbers: squared, absolute, quantile, huber, with a parameter as in "
-        "quantile:0.9 and huber:0.1. For two classes: hinge, logistic, huber_hinge; the target "
-        "needs no bounds then.",
-        str,
-    )
-    always_include: Any = option(
-        (), "question", "A column to select in any case; may be repeated.", list[str] | None
-    )
-    exclude: Any = option(
-        (), "question", "A column never to select; may be repeated.", list[str] | None
-    )
-    intercept: bool = option(
-        True,
-        "question",
-        "Add a constant, not counted in the size. Bounds are rarely centred at the mean; without "
-        "it a column far from its middle is taken for a constant.",
-    )
-    clip: float = option(1.0, "question", "Clip values to this central fraction of the bounds.")
-    radius: float = option(1.0, "question", "Largest norm of the coefficients.")
-    ridge: float = option(10.0, "question", "Weight of the squared coefficients.")
-    epsilon: float = option(1.0, "privacy", "The privacy budget of a release.")
-    neighbours: str = option(
-        "replace-one",
-        "privacy",
-        "replace-one, or add-remove (the number of rows is private, too).",
-    )
-    seed: Any = option(
-        None,
-        "privacy",
-        "Experiments only: a draw that can be repeated, and its guarantee says so.",
-        int | None,
-    )
-    mechanism: Any = option("permute-and-flip", "mechanism", f"{MECHANISM_NAMES}.", str)
-    max_seconds: float | None = option(
-        None,
-        "mechanism",
-        "Refuse after so many seconds of work; the budget counts as spent. Whether that happens "
-        "depends on the data, which is outside the guarantee.",
-    )
-    sensitivity: str = option(
-        "tight", "mechanism", "tight, or paper: the published, looser constant."
-    )
-    count: int | None = option(
-        None, "mechanism", "top-r: how many best supports keep their own weight."
-    )
-    trials: int | None = option(
-        None, "mechanism", "top-r: how many draws in the tail; no limit if not given."
-    )
-    accounting: str | None = option(
-        None, "mechanism", "top-r with trials: paper, or sharp (less is paid for the same)."
-    )
-    delta: float | None = option(
-        None,
-        "mechanism",
-        "mistakes: test the condition of its guarantee privately, with this chance of passing "
-        "wrongly; epsilon pays for test and release. lasso-stability: of its test.",
-    )
-    otherwise: str | None = option(
-        None,
-        "mechanism",
-        "mistakes with delta, if the test does not pass: refuse, or exponential (fall back to that "
-        "mechanism).",
-    )
     table: str | None = None
     called: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -137,7 +58,7 @@ class Selection:
             self._check_columns,
         )
         self._check_loss()
-        self.problem(self.schema.nothing(), rehearsal=True)
+        self.rehearsal()
 
     def _called(self, name: str) -> str:
         return self.called.get(name, name)
@@ -215,6 +136,10 @@ class Selection:
                     "selector. Give it to the mechanism only"
                 )
 
+    def rehearsal(self) -> Problem:
+        """Return the problem of a table without rows: what is wrong for all tables shows in it."""
+        return self.problem(self.schema.nothing(), rehearsal=True)
+
     def problem(self, table: Table, *, rehearsal: bool = False) -> Problem:
         """Read a table and return its problem; a rehearsal is on no rows.
 
@@ -275,9 +200,7 @@ class Selection:
 
         The number of rows matters for few mechanisms, under replace-one only.
         """
-        if problem is None:
-            problem = self.problem(self.schema.nothing(), rehearsal=True)
-        return self.made.guarantee(problem)
+        return self.made.guarantee(problem or self.rehearsal())
 
     def weaker(self, problem: Problem) -> str | None:
         """Say in what the guarantee is weaker than the epsilon asked for, if it is."""

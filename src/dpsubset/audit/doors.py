@@ -31,8 +31,10 @@ from dpsubset.coefficients import CoefficientMechanism, NoisyStatistics, Objecti
 from dpsubset.errors import InputError
 from dpsubset.losses import as_loss
 from dpsubset.mechanisms import Mechanism
+from dpsubset.model import Model
 from dpsubset.privacy import NEIGHBOURS
 from dpsubset.problem import Problem
+from dpsubset.selection import Selection
 
 __all__ = ["CONTAINERS", "DOORS", "Door", "DoorFinding", "Shown", "doors"]
 
@@ -238,8 +240,8 @@ def _selector(
     estimator = _estimator("SubsetSelector", loss, epsilon, relation, named)
 
     def law() -> Shown:
-        stated = estimator._state(*CONTAINERS[container](table))
-        return _selected(stated.mechanism, stated.problem)
+        selection, problem = estimator._ask(Selection, *CONTAINERS[container](table))
+        return _selected(selection.made, problem)
 
     return _refused(law)
 
@@ -249,10 +251,10 @@ def _model(kind: str) -> Callable[[RawTable, str, str, float, str], Shown]:
         estimator = _estimator(kind, loss, epsilon, relation, True)
 
         def law() -> Shown:
-            stated, coefficient, method = estimator._prepared(*CONTAINERS[container](table))
-            shown = _selected(stated.mechanism, stated.problem)
-            fit = coefficient.problem(stated.problem)
-            densities = {s: _density(method, fit, s, loss) for s in shown.chances}
+            model, problem = estimator._ask(Model, *CONTAINERS[container](table))
+            shown = _selected(model.made, problem)
+            fit = model.fit_problem(problem)
+            densities = {s: _density(model.method, fit, s, loss) for s in shown.chances}
             return replace(shown, densities=densities)
 
         return _refused(law)
@@ -308,7 +310,7 @@ def _statistics(table: RawTable, container: str, loss: str, epsilon: float, rela
 
 def _files(table: RawTable, container: str, loss: str, epsilon: float, relation: str) -> Shown:
     """Return the law of the selector on what is read from a CSV file."""
-    from dpsubset.tables import read_table
+    from dpsubset.data import read_table
 
     labels = as_loss(loss).classification
     lines = [
@@ -325,8 +327,8 @@ def _files(table: RawTable, container: str, loss: str, epsilon: float, relation:
             path.write_text("\n".join(lines) + "\n")
             read = read_table(path, "y", labels=labels, classes=CLASSES if labels else None)
         y = getattr(read.y, "values", read.y)
-        stated = estimator._state(read.X, y)
-        return _selected(stated.mechanism, stated.problem)
+        selection, problem = estimator._ask(Selection, read.X, y)
+        return _selected(selection.made, problem)
 
     return _refused(law)
 

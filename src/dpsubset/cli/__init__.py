@@ -1,4 +1,4 @@
-"""The command `dpsubset`: parse, call, print.
+"""The command `dpsubset`: parse, call, print; one file a command.
 
 Heavy libraries are imported inside the commands, so that `dpsubset --help` answers at once.
 """
@@ -8,22 +8,44 @@ from __future__ import annotations
 import io
 import signal
 import sys
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from dpsubset import __version__
-from dpsubset.cli import options
-from dpsubset.cli.checking import audit, show_ledger
-from dpsubset.cli.ending import errors_as_text
-from dpsubset.cli.modelling import fit, predict
-from dpsubset.cli.studying import plan, reproduce
-from dpsubset.errors import InputError
+from dpsubset.cli.audit import audit
+from dpsubset.cli.ending import told
+from dpsubset.cli.fit import fit
+from dpsubset.cli.ledger import ledger
+from dpsubset.cli.plan import plan
+from dpsubset.cli.predict import predict
+from dpsubset.cli.reproduce import reproduce
+from dpsubset.cli.schema import schema
+from dpsubset.cli.select import select
+from dpsubset.version import __version__
 
 __all__ = ["app", "main"]
 
+_AGAIN_SECONDS = 0.5
+
+
+class _Commands(TyperGroup):
+    """The commands in the order of a user's work; a wrong option is told as JSON, too."""
+
+    def invoke(self, ctx: Any) -> Any:
+        words = [*ctx.args, *getattr(ctx, "_protected_args", ())]
+        try:
+            return super().invoke(ctx)
+        except Exception as error:  # of whichever library parses the words
+            wrong = getattr(error, "format_message", None)
+            if wrong is None or "--json" not in words:
+                raise
+            told("error", wrong(), 2, True)
+            raise typer.Exit(2) from None
+
+
 app = typer.Typer(
+    cls=_Commands,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -32,6 +54,9 @@ app = typer.Typer(
     "budget); 2 a mistake in what was given, or the machine's memory or disk is not enough; 130, "
     "141, 143 interrupted, pipe closed, terminated.",
 )
+for _command in (schema, select, fit, predict, plan, ledger, audit, reproduce):
+    app.command()(_command)
+app.command("bounds", hidden=True, help="The old name of `schema`.")(schema)
 
 
 def main() -> None:
@@ -46,16 +71,14 @@ def main() -> None:
 
 
 def _stop(number: int, frame: object) -> None:
-    """End by an exception, so that no partial file stays behind."""
+    """End by an exception, so that no partial file stays behind.
+
+    An exception that comes up inside a destructor is lost: it is raised again until it is heard.
+    """
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, lambda *_: _stop(number, None))
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
     raise SystemExit(128 + number)
-
-
-app.command()(fit)
-app.command()(predict)
-app.command()(plan)
-app.command("ledger")(show_ledger)
-app.command()(audit)
-app.command()(reproduce)
 
 
 def _show_version(wanted: bool) -> None:
@@ -72,181 +95,3 @@ def _start(
     ] = False,
 ) -> None:
     pass
-
-
-@app.command()
-def select(
-    table: options.Table,
-    target: options.Target,
-    size: options.Size = 5,
-    epsilon: Annotated[float, typer.Option(help="The privacy budget of a release.")] = 1.0,
-    bounds: options.Bounds = None,
-    mechanism: Annotated[
-        str,
-        typer.Option(
-            help=f"{options.MECHANISMS}, or all: the first four side by side, each a release of "
-            "its own that spends its own epsilon."
-        ),
-    ] = "permute-and-flip",
-    neighbours: options.Neighbours = "replace-one",
-    loss: options.Loss = "absolute",
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            help="Losses for labels: the two classes, no,yes. Without it they are read off the "
-            "target, and a table with one class only, or a third, is refused; that refusal depends "
-            "on the data and is outside the guarantee."
-        ),
-    ] = None,
-    ridge: options.Ridge = 10.0,
-    clip: options.Clip = 1.0,
-    radius: options.Radius = 1.0,
-    features: options.Features = None,
-    always_include: options.AlwaysInclude = None,
-    intercept: options.Intercept = True,
-    count: Annotated[
-        int | None, typer.Option(help="top-r: how many best supports keep their own weight.")
-    ] = None,
-    trials: Annotated[
-        int | None, typer.Option(help="top-r: how many draws in the tail; no limit if not given.")
-    ] = None,
-    accounting: Annotated[
-        str | None,
-        typer.Option(help="top-r with --trials: paper, or sharp (less is paid for the same)."),
-    ] = None,
-    sensitivity: Annotated[
-        str, typer.Option(help="tight, or paper: the published, looser constant.")
-    ] = "tight",
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            help="mistakes: test the condition of its guarantee privately, with this chance of "
-            "passing wrongly; epsilon pays for test and release. lasso-stability: of its test."
-        ),
-    ] = None,
-    otherwise: Annotated[
-        str | None,
-        typer.Option(
-            help="mistakes with --delta, if the test does not pass: refuse, or exponential (fall "
-            "back to that mechanism)."
-        ),
-    ] = None,
-    max_seconds: options.MaxSeconds = None,
-    seed: options.Seed = None,
-    ledger: options.Ledger = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Write the release to this file as JSON.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Print the selected columns only, one a line.")
-    ] = False,
-    timings: Annotated[
-        bool,
-        typer.Option(
-            "--timings",
-            help="Show seconds, for demonstrations: running times depend on the data and are no "
-            "part of the guarantee.",
-        ),
-    ] = False,
-) -> None:
-    """Select the columns of TABLE that best explain the target, under differential privacy."""
-    with errors_as_text():
-        from dpsubset.cli.plan import Request
-        from dpsubset.cli.selection import select_columns
-        from dpsubset.cli.show import print_outcome, to_json
-        from dpsubset.cli.writing import waiting, writing
-
-        request = Request(
-            table=table,
-            target=target,
-            size=size,
-            epsilon=epsilon,
-            bounds=bounds,
-            mechanism=mechanism,
-            neighbours=neighbours,
-            loss=loss,
-            classes=classes,
-            ridge=ridge,
-            clip=clip,
-            radius=radius,
-            features=features,
-            always_include=tuple(always_include or ()),
-            intercept=intercept,
-            count=count,
-            trials=trials,
-            accounting=accounting,
-            sensitivity=sensitivity,
-            max_seconds=max_seconds,
-            seed=seed,
-            delta=delta,
-            otherwise=otherwise,
-            ledger=ledger,
-        )
-        with writing(output, keep=(table, bounds, ledger)) as write:
-            with waiting("selecting columns", shown=not (quiet or as_json)):
-                outcome = select_columns(request)
-            # Neither a full disk nor a closed terminal may lose a release that was paid for.
-            try:
-                if as_json:
-                    typer.echo(to_json(outcome, timings=timings, ascii_only=True), nl=False)
-                else:
-                    print_outcome(outcome, quiet=quiet, timings=timings)
-                for warning in outcome.warnings:
-                    typer.echo(f"warning: {warning}", err=True)
-            finally:
-                write(to_json(outcome, timings=timings, ascii_only=False))
-        if output is not None and not (as_json or quiet):
-            typer.echo(f"Written to {output}")
-        if outcome.refused:
-            raise typer.Exit(1)
-
-
-@app.command("bounds")
-def write_template(
-    table: options.Table,
-    target: Annotated[str | None, typer.Option(help="The target; marked in the file.")] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Write the template to this file instead of the terminal.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-) -> None:
-    """Write a bounds file with the column names of TABLE and empty limits, to be filled in.
-
-    Fill the limits in from public knowledge. No row of the table is read.
-    """
-    with errors_as_text():
-        from dpsubset.cli.writing import writing
-        from dpsubset.tables import bounds_template, looks_headless, pick_features, read_names
-
-        if output is not None and output.exists() and not output.is_dir() and not force:
-            raise InputError(f"{output} exists. Choose another name, or overwrite it with --force")
-        names = read_names(table)
-        if target is not None:
-            pick_features(names, target, None)
-        template = bounds_template(names, target)
-        with writing(output, keep=(table,)) as write:
-            write(template)
-        if output is None:
-            typer.echo(template, nl=False)
-        else:
-            typer.echo(f"Wrote {output}: fill in the limits of every column.")
-        if table.suffix.lower() == ".csv" and looks_headless(names):
-            typer.echo("warning: some names are numbers; is the first line a header?", err=True)
-
-
-@app.command()
-def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller tables, fewer runs.")] = False,
-    output: Annotated[
-        Path | None, typer.Option(help="Write the results to this file as JSON.")
-    ] = None,
-) -> None:
-    """Measure search and release against plain matrix products on the same data."""
-    with errors_as_text():
-        from dpsubset.cli.writing import check_destination
-        from dpsubset.experiments.bench import main as run
-
-        if output is not None:
-            check_destination(output)
-        run(quick=quick, output=output)

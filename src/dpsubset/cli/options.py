@@ -1,74 +1,104 @@
-"""Options that several commands share: one wording for each."""
+"""Options of the commands: those of a selection come from its fields, the others are here."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-MECHANISMS = (
-    "permute-and-flip, exponential, top-r, mistakes; the rivals markov-chain, sample-aggregate, "
-    "lasso-stability (sample-aggregate under replace-one only)"
-)
+from dpsubset.question import Question
+
+__all__ = ["asks"]
+
+C = TypeVar("C", bound=Callable[..., None])
+
+TABLE, PRIVACY, OUTPUT, EXPERIMENT = "Table", "Privacy", "Output", "Experiment"
 
 Table = Annotated[Path, typer.Argument(help="A CSV or Parquet file with column names.")]
-Target = Annotated[str, typer.Option(help="The column to explain.")]
-Size = Annotated[int, typer.Option(help="How many columns to select.")]
+Target = Annotated[str, typer.Option(help="The column to explain.", rich_help_panel=TABLE)]
 Bounds = Annotated[
     Path | None,
-    typer.Option(help="TOML file with public limits; `dpsubset bounds` writes a template."),
-]
-Neighbours = Annotated[
-    str,
-    typer.Option(help="replace-one, or add-remove (the number of rows is private, too)."),
-]
-Loss = Annotated[
-    str,
     typer.Option(
-        help="For a target of numbers: squared, absolute, quantile, huber, with a parameter as "
-        "in quantile:0.9 and huber:0.1. For a target of two classes (text, truth values or "
-        "numbers): hinge, logistic, huber_hinge; limits of the target are not needed then, nor "
-        "looked at."
+        help="TOML file with public bounds; `dpsubset schema` writes a template.",
+        rich_help_panel=TABLE,
     ),
 ]
-Ridge = Annotated[float, typer.Option(help="Weight of the squared coefficients.")]
-Clip = Annotated[
-    float,
-    typer.Option(help="Clip to this share of the limits, around their middle (0 to 1)."),
-]
-Radius = Annotated[float, typer.Option(help="Largest norm of the coefficients.")]
 Features = Annotated[
     str | None,
-    typer.Option(help="Columns to choose from, a,b,c; all but the target if not given."),
-]
-AlwaysInclude = Annotated[
-    list[str] | None,
-    typer.Option(help="A column to select in any case; may be repeated. It counts in --size."),
-]
-Intercept = Annotated[
-    bool,
     typer.Option(
-        help="Add a constant, not counted in --size: limits are rarely centred at the mean of "
-        "the data, and without it a column far from its middle is taken for a constant. It "
-        "costs one more column in the sensitivity."
+        help="Columns to choose from, a,b,c; all but the target if not given.",
+        rich_help_panel=TABLE,
     ),
 ]
-MaxSeconds = Annotated[
-    float | None,
+Classes = Annotated[
+    str | None,
     typer.Option(
-        help="Refuse after so many seconds of work on a release; its budget counts as spent. "
-        "Whether a limit is reached depends on the data, which is outside the guarantee."
+        help="Losses for two classes: their names, no,yes. A model needs them. A selection without "
+        "reads them off the target, and refuses a table with one class only, or a third, which "
+        "depends on the data and is outside the guarantee.",
+        rich_help_panel=TABLE,
     ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(help="Experiments only: a draw that can be repeated, and its guarantee says so."),
 ]
 Ledger = Annotated[
     Path | None,
     typer.Option(
         help="Charge the release to this budget before it is made, or refuse if too little is "
-        "left; `dpsubset ledger` begins one."
+        "left; `dpsubset ledger` begins one.",
+        rich_help_panel=PRIVACY,
     ),
 ]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON and nothing else, errors too.", rich_help_panel=OUTPUT),
+]
+
+
+def asks(kind: type[Question], *without: str) -> Callable[[C], C]:
+    """Give a command one option for every field of a selection, grouped as the fields are.
+
+    The command takes them as keyword arguments, by the names of the fields.
+    """
+
+    def decorate(command: C) -> C:
+        hints = get_type_hints(command, include_extras=True)
+        own = [
+            parameter.replace(annotation=hints[parameter.name])
+            for parameter in inspect.signature(command).parameters.values()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        types = get_type_hints(kind)
+        more = []
+        for field in fields(kind):
+            if field.metadata and field.name not in without:
+                told = typer.Option(
+                    help=field.metadata["help"],
+                    rich_help_panel=str(field.metadata["group"]).capitalize(),
+                )
+                typed = field.metadata["typed"] or types[field.name]
+                more.append(
+                    inspect.Parameter(
+                        field.name,
+                        inspect.Parameter.KEYWORD_ONLY,
+                        default=None if field.default == () else field.default,
+                        annotation=Annotated[typed, told],
+                    )
+                )
+        wanted = sorted([*own, *more], key=lambda p: p.kind)
+        command.__signature__ = inspect.Signature(wanted)  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in wanted} | {"return": None}
+        return command
+
+    return decorate
+
+
+def named(options: dict[str, Any]) -> dict[str, str]:
+    """Return the fields by the names that a user types, for error messages.
+
+    >>> named({"max_seconds": 1})
+    {'max_seconds': '--max-seconds'}
+    """
+    return {name: f"--{name.replace('_', '-')}" for name in options}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import typer
@@ -10,10 +11,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dpsubset.cli.selection import Line, Outcome
-from dpsubset.tables import StoredModel
+from dpsubset.cli.selecting import Line, Outcome
+from dpsubset.model_file import LinearModel
+from dpsubset.privacy import Ledger
 
-__all__ = ["print_model", "print_outcome", "printable", "to_json"]
+__all__ = [
+    "print_left",
+    "print_model",
+    "print_outcome",
+    "print_warnings",
+    "printable",
+    "to_json",
+]
 
 _TIMES = "The seconds depend on the data and are no part of the guarantee."
 
@@ -25,18 +34,17 @@ class _Console(Console):
 
 
 def to_json(outcome: Outcome, *, timings: bool, ascii_only: bool) -> str:
-    """Return one release as an object, or a comparison as an object with a list of releases.
+    """Return the record of a release, or of a comparison an object with a list of records.
 
     A terminal may lack letters that a file can hold; `ascii_only` escapes them.
     """
-    public = {"target": outcome.target, "settings": outcome.settings}
-    entries = [_entry(line, timings) for line in outcome.lines]
+    entries = [
+        line.record | ({"seconds": line.seconds} if timings else {}) for line in outcome.lines
+    ]
+    document: dict[str, Any] = entries[0]
     if outcome.compared:
-        document = {"releases": entries, **public, "total_epsilon": outcome.epsilon}
-    else:
-        document = {**entries[0], **public}
-    text = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=ascii_only)
-    return text + "\n"
+        document = {"releases": entries, "total_epsilon": outcome.epsilon}
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=ascii_only) + "\n"
 
 
 def print_outcome(outcome: Outcome, *, quiet: bool, timings: bool) -> None:
@@ -54,12 +62,27 @@ def print_outcome(outcome: Outcome, *, quiet: bool, timings: bool) -> None:
         _print_release(console, outcome, outcome.lines[0])
         if timings:
             console.print(f"{outcome.lines[0].seconds:.2f} seconds. {_TIMES}")
+    if outcome.left is not None:
+        console.print(f"Budget: {outcome.left}", soft_wrap=True)
 
 
-def print_model(model: StoredModel) -> None:
+def print_warnings(texts: Iterable[str | None]) -> None:
+    """Print warnings where results are not."""
+    for text in texts:
+        if text is not None:
+            typer.echo(f"warning: {text}", err=True)
+
+
+def print_left(ledger: Ledger | None) -> None:
+    """Print what is left of a budget."""
+    if ledger is not None:
+        typer.echo(f"Budget: {ledger}")
+
+
+def print_model(model: LinearModel) -> None:
     """Print a model for people."""
     console = _Console(highlight=False, markup=False, emoji=False)
-    head = f"{len(model.columns)} columns for {printable(model.target)}"
+    head = f"{len(model.columns)} columns for {printable(model.target or 'the target')}"
     console.print(Text(head, style="bold"))
     width = max(map(len, map(printable, model.columns)), default=0)
     for name, value in zip(model.columns, model.coefficients, strict=True):
@@ -79,18 +102,6 @@ def printable(name: str) -> str:
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in name
     )
-
-
-def _entry(line: Line, timings: bool) -> dict[str, Any]:
-    entry: dict[str, Any] = {"mechanism": line.mechanism}
-    if line.columns is None:
-        entry["refused"] = line.refusal
-    else:
-        entry["columns"] = list(line.columns)
-    entry["guarantee"] = line.guarantee.to_dict()
-    if timings:
-        entry["seconds"] = line.seconds
-    return entry
 
 
 def _print_release(console: Console, outcome: Outcome, line: Line) -> None:

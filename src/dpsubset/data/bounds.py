@@ -139,9 +139,7 @@ def _limits_by_name(
     given = [name for name in names if name in bounds]
     at_once(
         partial(_refuse_if, unknown, "the bounds name {}, not a column of the table: correct it"),
-        partial(
-            _refuse_if, missing, f"the bounds of column {{}} are missing: {_HOW_X}. {_PUBLIC}"
-        ),
+        partial(_refuse_if, missing, f"the bounds of column {{}} are missing: {_HOW_X}. {_PUBLIC}"),
         *(partial(as_pair, bounds[name], f"the bounds of column {name!r}") for name in given),
     )
     pairs = np.array([as_pair(bounds[name], "") for name in names])

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpsubset.errors import InputError, without_context
 from dpsubset.data.bounds import as_pair
+from dpsubset.errors import InputError, without_context
 
 __all__ = ["TableBounds", "bounds_template", "read_bounds"]
 

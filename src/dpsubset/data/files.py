@@ -16,12 +16,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpsubset.errors import InputError, at_once, without_context
-from dpsubset.data.frames import MISSING, EntryError, Table, frame_matrix
-from dpsubset.data.target import OR_LABELS
-from dpsubset.labels import Labels
 from dpsubset.data.classes import as_numbers, is_missing, read_labels
+from dpsubset.data.frames import MISSING, EntryError, Table, frame_matrix
 from dpsubset.data.names import ADVICE, file_format, opened, pick_features, quietly, read_names
+from dpsubset.data.target import OR_LABELS
+from dpsubset.errors import InputError, at_once, without_context
+from dpsubset.labels import Labels
 
 __all__ = ["read_columns", "read_table"]
 

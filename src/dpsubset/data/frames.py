@@ -86,9 +86,7 @@ def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
     try:
         frame = nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError:
-        raise InputError(
-            "the table has two columns of the same name: rename one of them"
-        ) from None
+        raise InputError("the table has two columns of the same name: rename one of them") from None
     except Exception:  # its words may quote the table
         raise InputError("the data frame cannot be read") from None
     if isinstance(frame, nw.LazyFrame):

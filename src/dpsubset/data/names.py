@@ -61,7 +61,11 @@ def looks_headless(names: Iterable[str]) -> bool:
 
 
 def pick_features(
-    names: Sequence[str], target: str, features: Sequence[str] | None, always: Sequence[str] = ()
+    names: Sequence[str],
+    target: str,
+    features: Sequence[str] | None,
+    always: Sequence[str] = (),
+    never: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return the columns to choose from: those the user named, or all but the target.
 
@@ -71,7 +75,7 @@ def pick_features(
     known = set(names)
     if target not in known:
         raise _unknown(f"the target {target!r}", target, names)
-    for name in [*(features or ()), *always]:
+    for name in [*(features or ()), *always, *never]:
         if name not in known:
             raise _unknown(repr(name), name, names)
         if name == target:
@@ -85,9 +89,10 @@ def pick_features(
     distinct = set(chosen)
     if len(distinct) < len(chosen):
         raise InputError("a feature is named twice; name each once")
-    for name in always:
+    for name in (*always, *never):
         if name not in distinct:
-            raise InputError(f"{name!r} is always included, but is not among the features")
+            word = "always included" if name in always else "excluded"
+            raise InputError(f"{name!r} is {word}, but is not among the features")
     return tuple(chosen)
 
 

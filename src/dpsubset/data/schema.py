@@ -102,9 +102,7 @@ class Schema:
 
         A target that is one of labels already is taken as it is.
         """
-        (matrix, names), target = at_once(
-            partial(as_matrix, table.X), partial(self._target, table)
-        )
+        (matrix, names), target = at_once(partial(as_matrix, table.X), partial(self._target, table))
         if names is not None and self.names is not None and names != self.names:
             raise InputError("the columns of the table are not those of the schema, in their order")
         if matrix.shape[1] != self.n_columns:

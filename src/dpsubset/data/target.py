@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.errors import InputError, without_context
 from dpsubset.data.bounds import target_limits
 from dpsubset.data.frames import MISSING, EntryError, as_array, from_objects
+from dpsubset.errors import InputError, without_context
 from dpsubset.labels import Labels, named_classes
 from dpsubset.losses import Loss
 

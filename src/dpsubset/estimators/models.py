@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,101 +13,43 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsubset.arrays import Floats
-from dpsubset.checks import positive
-from dpsubset.coefficients import CoefficientMechanism
-from dpsubset.errors import InputError
 from dpsubset.data.bounds import narrowed
 from dpsubset.data.frames import MISSING, as_matrix
-from dpsubset.estimators.linear import (
-    Coefficient,
-    check_share,
-    check_units,
-    fit_model,
-)
-from dpsubset.estimators.selecting import (
-    DEFAULT_EPSILON,
-    DEFAULT_NEIGHBOURS,
-    Selecting,
-    Stated,
-)
-from dpsubset.data.target import Target, plan_target
+from dpsubset.data.target import Target
+from dpsubset.errors import InputError
+from dpsubset.estimators.asking import Asking
 from dpsubset.losses import Logistic, as_loss
-from dpsubset.mechanisms import Mechanism
+from dpsubset.model import Model, chosen_loss
+from dpsubset.model_file import LinearModel
 from dpsubset.privacy import Guarantee
-from dpsubset.privacy.guarantee import decimal_rest
 
 __all__ = ["SubsetClassifier", "SubsetRegressor"]
 
 
-class _SubsetModel(Selecting):
+@dataclass(kw_only=True, eq=False, repr=False)
+class _SubsetModel(Asking):
     """A sparse linear model: private columns, then private coefficients on them."""
 
-    selection_share: Any
-    coefficients: Any
-    coefficient_loss: Any
-    coefficient_radius: Any
-    coefficient_ridge: Any
-    delta: Any
+    selection_share: Any = 0.5
+    coefficients: Any = "objective-perturbation"
+    coefficient_loss: Any = None
+    coefficient_radius: Any = None
+    coefficient_ridge: Any = 0.0
+    delta: Any = 0.0
 
-    support_: NDArray[np.bool_]
-    guarantee_: Guarantee
-    bounds_X_: Floats
-
-    def _prepared(self, X: Any, y: Any) -> tuple[Stated, Coefficient, CoefficientMechanism]:
-        """Check all parameters and read the table; nothing is spent."""
-        epsilon = positive(self.epsilon, "epsilon")
-        check_share(self.selection_share)
-        coefficient = Coefficient(
-            self.coefficients,
-            self.coefficient_loss,
-            self.coefficient_radius,
-            self.coefficient_ridge,
-            self.delta,
-        )
-        coefficient.chosen_loss(as_loss(self.loss).classification)
-        mechanism = self._mechanism()
-        method = coefficient.mechanism(
-            decimal_rest(epsilon, mechanism.epsilon), mechanism.neighbours
-        )
-        stated = self._state(X, y)
-        check_units(stated.limits, stated.target.limits, self.clip)
-        return stated, coefficient, method
-
-    def _fit(self, X: Any, y: Any) -> tuple[Floats, float, Target]:
-        """Select, fit, and return coefficients and intercept in the units of the table."""
+    def _fit(self, X: Any, y: Any) -> tuple[Floats, LinearModel]:
+        """Select, fit, and return a coefficient for each column, and the model."""
         self._forget()
-        stated, coefficient, method = self._prepared(X, y)
-        stated.warn_if_weaker(4)
-        self._warn(self.epsilon, 4)
-        model = fit_model(
-            stated.mechanism,
-            method,
-            stated.problem,
-            coefficient,
-            stated.n_columns,
-            stated.seed,
-            stated.ledger,
-        )
-        self.support_ = np.zeros(stated.n_columns, dtype=bool)
-        self.support_[list(model.support)] = True
-        self.guarantee_ = model.guarantee
-        self.bounds_X_ = np.array(narrowed(stated.limits, self.clip))
-        return *model.in_units(stated.limits, stated.target.limits, self.clip), stated.target
-
-    def _selection_epsilon(self) -> Any:
-        return self.selection_share * positive(self.epsilon, "epsilon")
-
-    def _check_twice_given(self, mechanism: Mechanism) -> None:
-        if self.neighbours not in (DEFAULT_NEIGHBOURS, mechanism.neighbours):
-            raise InputError(
-                "neighbours is given twice and differs: to the mechanism object and to the model"
-            )
-        if not mechanism.epsilon < self.epsilon:
-            raise InputError(
-                f"the mechanism object spends epsilon {mechanism.epsilon:g} on the selection, and "
-                f"the model may spend {self.epsilon:g} in all: nothing is left for coefficients. "
-                "Give the model the larger epsilon"
-            )
+        model, problem = self._ask(Model, X, y)
+        self._warn(model, problem, 3)
+        released = model.release(problem, self.ledger)
+        line = np.zeros(self.n_features_in_)
+        line[list(released.positions or ())] = released.coefficients
+        self.support_: NDArray[np.bool_] = np.zeros(self.n_features_in_, dtype=bool)
+        self.support_[list(released.positions or ())] = True
+        self.guarantee_ = Guarantee.from_dict(released.guarantee)
+        self.bounds_X_ = np.array(narrowed(model.schema.limits, self.clip))
+        return line, released
 
     def _predicted(self, X: Any) -> Floats:
         """Return X coef + intercept for a table with the columns of the fit, clipped as there."""
@@ -132,6 +75,7 @@ class _SubsetModel(Selecting):
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SubsetRegressor(RegressorMixin, _SubsetModel):  # type: ignore[misc]
     """Linear regression on a few columns, both chosen and fitted under differential privacy.
 
@@ -143,7 +87,7 @@ class SubsetRegressor(RegressorMixin, _SubsetModel):  # type: ignore[misc]
     Parameters
     ----------
     n_features_to_select, bounds_X, bounds_y, loss, mechanism, neighbours, clip, radius, ridge, \
-always_include, fit_intercept, max_seconds, random_state, ledger
+always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table_name
         Those of `SubsetSelector`, for the selection. A mechanism object brings its own epsilon,
         and what it leaves of the model's epsilon goes to the coefficients.
     epsilon : float, default=1.0
@@ -193,56 +137,7 @@ always_include, fit_intercept, max_seconds, random_state, ledger
     array([ 0.,  1.,  0.,  0., -1.,  0.])
     """
 
-    coef_: Floats
-    intercept_: float
-    bounds_y_: tuple[float, float]
-
-    def __init__(
-        self,
-        *,
-        n_features_to_select: int = 5,
-        epsilon: float = DEFAULT_EPSILON,
-        bounds_X: Any = None,
-        bounds_y: Any = None,
-        selection_share: float = 0.5,
-        coefficients: str = "objective-perturbation",
-        coefficient_loss: Any = None,
-        coefficient_radius: float | None = None,
-        coefficient_ridge: float = 0.0,
-        delta: float = 0.0,
-        loss: Any = "absolute",
-        mechanism: Any = "permute-and-flip",
-        neighbours: str = DEFAULT_NEIGHBOURS,
-        clip: float = 1.0,
-        radius: float = 1.0,
-        ridge: float = 10.0,
-        always_include: Any = (),
-        fit_intercept: bool = True,
-        max_seconds: float | None = None,
-        random_state: Any = None,
-        ledger: Any = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.epsilon = epsilon
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.selection_share = selection_share
-        self.coefficients = coefficients
-        self.coefficient_loss = coefficient_loss
-        self.coefficient_radius = coefficient_radius
-        self.coefficient_ridge = coefficient_ridge
-        self.delta = delta
-        self.loss = loss
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        self.clip = clip
-        self.radius = radius
-        self.ridge = ridge
-        self.always_include = always_include
-        self.fit_intercept = fit_intercept
-        self.max_seconds = max_seconds
-        self.random_state = random_state
-        self.ledger = ledger
+    bounds_y: Any = None
 
     def fit(self, X: Any, y: Any) -> SubsetRegressor:
         """Select columns and fit coefficients; this spends the privacy budget.
@@ -254,9 +149,10 @@ always_include, fit_intercept, max_seconds, random_state, ledger
         y : array or Series of shape (n,)
             The target, numbers.
         """
-        self.coef_, self.intercept_, target = self._fit(X, y)
-        assert target.limits is not None
-        self.bounds_y_ = target.limits
+        self.coef_, model = self._fit(X, y)
+        self.intercept_ = model.intercept
+        assert model.target_bounds is not None
+        self.bounds_y_ = model.target_bounds
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -265,7 +161,8 @@ always_include, fit_intercept, max_seconds, random_state, ledger
         Rows are clipped to the bounds of the fit, and predictions to the bounds of the target: a
         line is good for the values that it was fitted to. Both bounds are public.
         """
-        return np.clip(self._predicted(X), *self.bounds_y_)
+        lower, upper = self.bounds_y_
+        return np.clip(self._predicted(X), lower, upper)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -275,12 +172,11 @@ always_include, fit_intercept, max_seconds, random_state, ledger
     def _plan_target(self, y: Any) -> Target:
         loss = as_loss(self.loss)
         if loss.classification:
-            raise InputError(
-                f"the {loss.name} loss is for labels of two classes: take SubsetClassifier"
-            )
-        return plan_target(loss, self.bounds_y, None)
+            raise InputError(f"loss={loss.name!r} is for classification; use SubsetClassifier")
+        return super()._plan_target(y)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
     """A linear classifier of two classes on a few columns, chosen and fitted privately.
 
@@ -323,56 +219,8 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
     array(['yes'], dtype='<U3')
     """
 
-    coef_: Floats
-    intercept_: Floats
-    classes_: NDArray[Any]
-
-    def __init__(
-        self,
-        *,
-        n_features_to_select: int = 5,
-        epsilon: float = DEFAULT_EPSILON,
-        bounds_X: Any = None,
-        classes: Any = None,
-        selection_share: float = 0.5,
-        coefficients: str = "objective-perturbation",
-        coefficient_loss: Any = None,
-        coefficient_radius: float | None = None,
-        coefficient_ridge: float = 0.0,
-        delta: float = 0.0,
-        loss: Any = "hinge",
-        mechanism: Any = "permute-and-flip",
-        neighbours: str = DEFAULT_NEIGHBOURS,
-        clip: float = 1.0,
-        radius: float = 1.0,
-        ridge: float = 10.0,
-        always_include: Any = (),
-        fit_intercept: bool = True,
-        max_seconds: float | None = None,
-        random_state: Any = None,
-        ledger: Any = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.epsilon = epsilon
-        self.bounds_X = bounds_X
-        self.classes = classes
-        self.selection_share = selection_share
-        self.coefficients = coefficients
-        self.coefficient_loss = coefficient_loss
-        self.coefficient_radius = coefficient_radius
-        self.coefficient_ridge = coefficient_ridge
-        self.delta = delta
-        self.loss = loss
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        self.clip = clip
-        self.radius = radius
-        self.ridge = ridge
-        self.always_include = always_include
-        self.fit_intercept = fit_intercept
-        self.max_seconds = max_seconds
-        self.random_state = random_state
-        self.ledger = ledger
+    loss: Any = "hinge"
+    classes: Any = None
 
     def fit(self, X: Any, y: Any) -> SubsetClassifier:
         """Select columns and fit coefficients; this spends the privacy budget.
@@ -384,9 +232,9 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         y : array or Series of shape (n,)
             Labels of two classes.
         """
-        line, intercept, target = self._fit(X, y)
-        self.coef_, self.intercept_ = line[None, :], np.array([intercept])
-        self.classes_ = np.array(target.classes)
+        line, model = self._fit(X, y)
+        self.coef_, self.intercept_ = line[None, :], np.array([model.intercept])
+        self.classes_ = np.array(model.classes)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -400,8 +248,7 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
 
     def _has_probabilities(self) -> bool:
         """Say whether the margins are log odds."""
-        coefficient = Coefficient(self.coefficients, self.coefficient_loss)
-        return isinstance(coefficient.chosen_loss(True), Logistic)
+        return isinstance(chosen_loss(self.coefficients, self.coefficient_loss, True), Logistic)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
@@ -412,16 +259,14 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
     def _plan_target(self, y: Any) -> Target:
         loss = as_loss(self.loss)
         if not loss.classification:
-            raise InputError(
-                f"the {loss.name} loss is for a target of numbers: take SubsetRegressor"
-            )
+            raise InputError(f"loss={loss.name!r} is for a target of numbers; use SubsetRegressor")
         if self.classes is None:
             raise InputError(
                 "SubsetClassifier needs the names of the two classes, classes=(first, second): "
                 "they are part of the model, and which is which must be public. Read off the "
                 "labels, they could tell of a label that one person alone has"
             )
-        return plan_target(loss, None, self.classes)
+        return super()._plan_target(y)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,16 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpsubset.errors import InputError, without_context
 from dpsubset.data.frames import as_matrix
-from dpsubset.estimators.selecting import DEFAULT_EPSILON, DEFAULT_NEIGHBOURS, Selecting
+from dpsubset.errors import InputError
+from dpsubset.estimators.asking import Asking
+from dpsubset.selection import Selection
 
 __all__ = ["SubsetSelector"]
 
 
-class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     """Select the columns that best explain a target, under differential privacy.
 
     Columns and target are clipped to public bounds and mapped linearly onto [-1, 1]; the bounds
@@ -64,8 +67,8 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
         Largest Euclidean norm of the coefficients, on the scale [-1, 1].
     ridge : float, default=10.0
         Weight of the coefficients' squared norm.
-    always_include : sequence of names or indices, default=()
-        Columns that are part of every selection.
+    always_include, exclude : sequence of names or indices, default=()
+        Columns that are part of every selection, and columns that are part of none.
     fit_intercept : bool, default=True
         Add a constant column that is always included. Public bounds are rarely centred at the
         mean of the data; without a constant, a column that merely sits away from the middle of
@@ -81,6 +84,8 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
         only; the guarantee then says that it does not protect against who knows the seed.
     ledger : Ledger or path, default=None
         A budget that the fit is charged to before it begins; BudgetError if too little is left.
+    table_name : str, default=None
+        What the table is called in records; a ledger is for one table, and refuses another name.
 
     Attributes
     ----------
@@ -117,44 +122,8 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
     array([1, 4])
     """
 
-    support_: NDArray[np.bool_]
-
-    def __init__(
-        self,
-        *,
-        n_features_to_select: int = 5,
-        epsilon: float = DEFAULT_EPSILON,
-        bounds_X: Any = None,
-        bounds_y: Any = None,
-        loss: Any = "absolute",
-        classes: Any = None,
-        mechanism: Any = "permute-and-flip",
-        neighbours: str = DEFAULT_NEIGHBOURS,
-        clip: float = 1.0,
-        radius: float = 1.0,
-        ridge: float = 10.0,
-        always_include: Any = (),
-        fit_intercept: bool = True,
-        max_seconds: float | None = None,
-        random_state: Any = None,
-        ledger: Any = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.epsilon = epsilon
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.loss = loss
-        self.classes = classes
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        self.clip = clip
-        self.radius = radius
-        self.ridge = ridge
-        self.always_include = always_include
-        self.fit_intercept = fit_intercept
-        self.max_seconds = max_seconds
-        self.random_state = random_state
-        self.ledger = ledger
+    bounds_y: Any = None
+    classes: Any = None
 
     def fit(self, X: Any, y: Any) -> SubsetSelector:
         """Select columns; this spends the privacy budget.
@@ -168,19 +137,17 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
             and +1, 0 and 1, truth values, or two strings.
         """
         self._forget()
-        stated = self._state(X, y)
-        stated.warn_if_weaker(3)  # before the budget is spent
-        self._warn(stated.mechanism.epsilon, 3)
-        released = stated.select()
-        self.support_ = np.zeros(stated.n_columns, dtype=bool)
+        selection, problem = self._ask(Selection, X, y)
+        self._warn(selection, problem, 2)
+        released = selection.release(problem, self.ledger)
+        self.support_: NDArray[np.bool_] = np.zeros(self.n_features_in_, dtype=bool)
         self.support_[list(released.support)] = True
         self.release_ = released
         self.guarantee_ = released.guarantee
         if self.classes is not None:
-            self.classes_ = np.array(stated.target.classes)
+            self.classes_ = np.array(selection.schema.target.classes)
         return self
 
-    @without_context
     def transform(self, X: Any) -> Any:
         """Return the selected columns of a table.
 

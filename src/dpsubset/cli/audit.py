@@ -1,76 +1,23 @@
-"""The commands `ledger` and `audit`: what was spent, and whether mechanisms keep their word."""
+"""`dpsubset audit`: do mechanisms, estimators and methods keep their guarantees?"""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import math
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpsubset.cli.ending import errors_as_text
+from dpsubset.cli import options
+from dpsubset.cli.ending import ending
 from dpsubset.errors import InputError
 
 if TYPE_CHECKING:
     from dpsubset.audit.campaign import Finding
     from dpsubset.audit.doors import DoorFinding
-    from dpsubset.privacy import Ledger
 
-__all__ = ["audit", "show_ledger"]
-
-
-def show_ledger(
-    path: Annotated[Path, typer.Argument(help="The file of the ledger.")],
-    epsilon: Annotated[
-        float | None, typer.Option(help="Begin a ledger with this budget; it cannot be changed.")
-    ] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="Its budget of deltas; 0 if not given.")
-    ] = None,
-    neighbours: Annotated[
-        str | None,
-        typer.Option(help="What it is meant for: replace-one if not given, or add-remove."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
-) -> None:
-    """Begin a privacy budget in a file, or show what was spent of one, on what.
-
-    `select` and `fit` charge it with --ledger. Use one ledger for one table.
-    """
-    with errors_as_text():
-        from dpsubset.privacy import Ledger
-
-        ledger = Ledger(path, epsilon, delta, neighbours)
-        if as_json:
-            budget = {"epsilon": ledger.epsilon, "delta": ledger.delta}
-            content = {
-                "budget": budget | {"neighbours": ledger.neighbours},
-                "spent": dict(zip(("epsilon", "delta"), ledger.spent, strict=True)),
-                "history": [entry.to_dict() for entry in ledger.history()],
-            }
-            typer.echo(json.dumps(content, indent=2))
-        else:
-            _print_ledger(ledger)
-
-
-def _print_ledger(ledger: Ledger) -> None:
-    from dpsubset.cli.show import printable
-
-    typer.echo(str(ledger))
-    history = ledger.history()
-    for entry in history:
-        released = entry.released or {}
-        names = released.get("columns") or released.get("support") or ()
-        shown = ", ".join(printable(str(name)) for name in names)
-        typer.echo(
-            f"{entry.number:>4}  {entry.time}  epsilon {entry.guarantee.epsilon:<8.6g} delta "
-            f"{entry.guarantee.delta:<8.3g} {entry.outcome:<9} {entry.guarantee.mechanism}: {shown}"
-        )
-    conditions = dict.fromkeys(e.guarantee.condition for e in history if e.guarantee.condition)
-    for condition in conditions:
-        typer.echo(f"What was spent rests on the condition that {condition}.")
-    if any(entry.guarantee.randomness == "seeded" for entry in history):
-        typer.echo("Some releases were seeded: for experiments only, not private.")
+__all__ = ["audit"]
 
 
 def audit(
@@ -90,13 +37,14 @@ def audit(
     pairs: Annotated[
         int, typer.Option(help="Pairs of neighbouring tables for each combination.")
     ] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the made-up tables.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the synthetic tables.")] = 0,
+    as_json: options.Json = False,
 ) -> None:
-    """Audit mechanisms on made-up tables: exact laws, draws, and a replay with the same bits.
+    """Audit mechanisms on synthetic tables: exact laws, draws, and a replay with the same bits.
 
     No table of yours is read. Exit code 1 if a promise is broken.
     """
-    with errors_as_text():
+    with ending(as_json):
         from dpsubset.audit.campaign import AUDITED, LOSSES, campaign
         from dpsubset.audit.doors import DOORS, doors
         from dpsubset.checks import positive, whole
@@ -108,24 +56,38 @@ def audit(
             "epsilon": positive(epsilon, "epsilon"),
             "seed": whole(seed, "seed", 0),
         }
-        passed = []
+        passed, told = [], []
         if mechanism not in DOORS:
             names = list(AUDITED) if mechanism == "all" else [mechanism]
             losses = LOSSES if loss == "all" else [loss]
             for finding in campaign(names, losses, relations, **options):
-                _print_finding(finding)
+                told.append(_told(finding))
+                if not as_json:
+                    _print_finding(finding)
                 passed.append(finding.passed)
         if mechanism in DOORS or mechanism == "all":
             opened = None if mechanism == "all" else [mechanism]
             only = None if loss == "all" else [loss]
             for door in doors(opened, relations, losses=only, **options):
-                _print_door(door)
+                told.append(_told(door))
+                if not as_json:
+                    _print_door(door)
                 passed.append(door.passed)
         if not passed:
             raise InputError(f"{mechanism} has no audit with the loss {loss!r}")
-        typer.echo(f"{sum(passed)} of {len(passed)} combinations passed.")
+        if as_json:
+            typer.echo(json.dumps({"passed": all(passed), "findings": told}, indent=2))
+        else:
+            typer.echo(f"{sum(passed)} of {len(passed)} combinations passed.")
         if not all(passed):
             raise typer.Exit(1)
+
+
+def _told(finding: Finding | DoorFinding) -> dict[str, Any]:
+    """Return the plain values of a finding, and whether it passed."""
+    values = {name: value for name, value in vars(finding).items() if not is_dataclass(value)}
+    plain = {name: value for name, value in values.items() if isinstance(value, str | int | float)}
+    return {n: None if v == math.inf else v for n, v in plain.items()} | {"passed": finding.passed}
 
 
 def _print_door(finding: DoorFinding) -> None:

@@ -1,0 +1,85 @@
+"""`dpsubset fit`: a private model, written to a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpsubset.cli import options
+from dpsubset.cli.ending import ending
+from dpsubset.errors import InputError
+from dpsubset.question import ModelQuestion
+
+__all__ = ["fit"]
+
+
+@options.asks(ModelQuestion)
+def fit(
+    table: options.Table,
+    target: options.Target,
+    output: Annotated[
+        Path,
+        typer.Option(help="Write the model to this file as JSON.", rich_help_panel="Output"),
+    ],
+    bounds: options.Bounds = None,
+    features: options.Features = None,
+    classes: options.Classes = None,
+    ledger: options.Ledger = None,
+    as_json: options.Json = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel="Output"),
+    ] = False,
+    **given: Any,
+) -> None:
+    """Select columns of TABLE, fit coefficients on them, and write the private model to a file.
+
+    Options on ridge and radius are those of the selection.
+    """
+    with ending(as_json):
+        from dpsubset.cli.asked import ask, read
+        from dpsubset.cli.selecting import seeded_warning
+        from dpsubset.cli.show import print_left, print_model, print_warnings
+        from dpsubset.cli.writing import waiting, writing
+        from dpsubset.losses import as_loss
+        from dpsubset.model import Model
+        from dpsubset.model_file import write_model
+        from dpsubset.privacy.ledger import as_ledger
+        from dpsubset.selection import shortfall
+
+        if given["mechanism"] == "all":
+            raise InputError("a model rests on one selection: name one mechanism, not all")
+        if as_loss(given["loss"]).classification and classes is None:
+            raise InputError("a model of labels names them: give --classes first,second")
+        silent = quiet or as_json
+        with writing(output, keep=(table, bounds, ledger)) as write:
+            with waiting("fitting a model", shown=not silent):
+                model = ask(Model, table, target, bounds, features, classes, given)
+                model.method.prepare(model.fit_problem(model.rehearsal()), seeded=_seeded(given))
+                budget = as_ledger(ledger)
+                problem = model.problem(read(model, table))
+                released = model.release(problem, budget)
+            weaker = shortfall(model.guarantee(problem), model.epsilon, model.delta)
+            try:
+                if as_json:
+                    typer.echo(json.dumps(released.to_dict(), indent=2))
+                elif not quiet:
+                    print_model(released)
+                    print_left(budget)
+                print_warnings([weaker, seeded_warning(given["seed"])])
+            finally:  # neither a closed terminal nor a full disk may lose what was paid for
+                try:
+                    write(write_model(released))
+                except InputError:
+                    if quiet:
+                        typer.echo(write_model(released))
+                    raise
+        if not silent:
+            typer.echo(f"Written to {output}")
+
+
+def _seeded(given: dict[str, Any]) -> bool:
+    return given["seed"] is not None

@@ -1,0 +1,73 @@
+"""`dpsubset select`: the columns that best explain a target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpsubset.cli import options
+from dpsubset.cli.ending import ending
+from dpsubset.question import Question
+
+__all__ = ["select"]
+
+
+@options.asks(Question)
+def select(
+    table: options.Table,
+    target: options.Target,
+    bounds: options.Bounds = None,
+    features: options.Features = None,
+    classes: options.Classes = None,
+    ledger: options.Ledger = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write the release to this file as JSON.", rich_help_panel="Output"),
+    ] = None,
+    as_json: options.Json = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            help="Print the selected columns only, one a line.",
+            rich_help_panel="Output",
+        ),
+    ] = False,
+    timings: Annotated[
+        bool,
+        typer.Option(
+            "--timings",
+            help="Show seconds, for demonstrations: running times depend on the data and are no "
+            "part of the guarantee.",
+            rich_help_panel="Output",
+        ),
+    ] = False,
+    **given: Any,
+) -> None:
+    """Select the columns of TABLE that best explain the target, under differential privacy.
+
+    --mechanism all compares the first four, each a release that spends its own epsilon.
+    """
+    with ending(as_json):
+        from dpsubset.cli.selecting import select_columns
+        from dpsubset.cli.show import print_outcome, print_warnings, to_json
+        from dpsubset.cli.writing import waiting, writing
+
+        with writing(output, keep=(table, bounds, ledger)) as write:
+            with waiting("selecting columns", shown=not (quiet or as_json)):
+                outcome = select_columns(table, target, bounds, features, classes, ledger, given)
+            # Neither a full disk nor a closed terminal may lose a release that was paid for.
+            try:
+                if as_json:
+                    typer.echo(to_json(outcome, timings=timings, ascii_only=True), nl=False)
+                else:
+                    print_outcome(outcome, quiet=quiet, timings=timings)
+                print_warnings(outcome.warnings)
+            finally:
+                write(to_json(outcome, timings=timings, ascii_only=False))
+        if output is not None and not (as_json or quiet):
+            typer.echo(f"Written to {output}")
+        if outcome.refused:
+            raise typer.Exit(1)

@@ -1,0 +1,111 @@
+"""What all estimators share: parameters as scikit-learn wants them, made into one selection."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any, TypeVar
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from dpsubset.data.frames import Table, as_matrix
+from dpsubset.data.schema import Schema
+from dpsubset.data.target import Target, plan_target
+from dpsubset.errors import InputError, at_once
+from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
+from dpsubset.losses import as_loss
+from dpsubset.problem import Problem
+from dpsubset.selection import Selection
+
+__all__ = ["Asking"]
+
+S = TypeVar("S", bound=Selection)
+
+# How scikit-learn's users know the fields of a selection.
+_CALLED = {"size": "n_features_to_select", "intercept": "fit_intercept", "seed": "random_state"}
+_RESULTS = (
+    *("support_", "release_", "guarantee_", "classes_"),
+    *("coef_", "intercept_", "bounds_X_", "bounds_y_"),
+)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Asking(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose parameters are the fields of a `Selection`, by scikit-learn's names.
+
+    As a data class it does what scikit-learn asks of a constructor: it stores what was given.
+    """
+
+    n_features_to_select: Any = 5
+    epsilon: Any = 1.0
+    bounds_X: Any = None
+    loss: Any = "absolute"
+    mechanism: Any = "permute-and-flip"
+    neighbours: Any = "replace-one"
+    clip: Any = 1.0
+    radius: Any = 1.0
+    ridge: Any = 10.0
+    always_include: Any = ()
+    exclude: Any = ()
+    fit_intercept: Any = True
+    max_seconds: Any = None
+    random_state: Any = None
+    ledger: Any = None
+    table_name: Any = None
+
+    def _ask(self, kind: type[S], X: Any, y: Any) -> tuple[S, Problem]:
+        """Read a table, and state the selection and the problem it poses; nothing is spent."""
+        planned = self._plan_target(y)
+        (matrix, names), target = at_once(partial(as_matrix, X), partial(planned.read, y))
+        schema = Schema.of(names, matrix.shape[1], self.bounds_X, planned)
+        selection = kind(schema=schema, table=self.table_name, called=_CALLED, **self._fields(kind))
+        selection.check_ledger(self.ledger)
+        problem = selection.problem(Table(matrix, target))
+        validate_data(self, X, skip_check_array=True, ensure_2d=False)  # the column names
+        self.n_features_in_ = matrix.shape[1]
+        return selection, problem
+
+    def _fields(self, kind: type[Selection]) -> dict[str, Any]:
+        """Return the fields of a selection that this estimator has, by their own names."""
+        names = {f.name: _CALLED.get(f.name, f.name) for f in fields(kind) if f.metadata}
+        own = self.get_params(deep=False)
+        return {name: own[called] for name, called in names.items() if called in own}
+
+    def _plan_target(self, y: Any) -> Target:
+        """Say how the target is to be read; `y` is not looked at."""
+        bounds, classes = getattr(self, "bounds_y", None), getattr(self, "classes", None)
+        return plan_target(as_loss(self.loss), bounds, classes)
+
+    def _warn(self, selection: Selection, problem: Problem, level: int) -> None:
+        """Warn, before anything is spent, of what makes the guarantee weaker than it seems.
+
+        `level` counts the calls up to the user's, whose line the warnings name.
+        """
+        weaker = selection.weaker(problem)
+        if weaker is not None:
+            warnings.warn(weaker, UserWarning, stacklevel=level + 1)
+        warn_of_fitted_steps(self, level + 2)
+        warn_of_refits(self._family(), float(selection.guarantee(problem).epsilon), level + 2)
+
+    def __sklearn_clone__(self) -> Any:
+        copied = super().__sklearn_clone__()
+        copied._lineage = self._family().copy()
+        return copied
+
+    def _family(self) -> Lineage:
+        """Return this estimator's place among its copies."""
+        found: Lineage = self.__dict__.setdefault("_lineage", Lineage())
+        return found
+
+    def _forget(self) -> None:
+        """Drop the results of an earlier fit: a fit that fails leaves none behind."""
+        for name in _RESULTS:
+            self.__dict__.pop(name, None)
+
+    def _takes_labels(self) -> bool:
+        try:
+            return as_loss(self.loss).classification
+        except InputError:  # `fit` tells
+            return False

@@ -1,0 +1,135 @@
+"""The questions that may be asked of a table: their options, defaults and help, and nothing else.
+
+This file is light, so that the command can show its help at once; `selection` and `model` give the
+questions their meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["ModelQuestion", "Question", "option"]
+
+MECHANISM_NAMES = (
+    "permute-and-flip, exponential, top-r, mistakes; the baselines markov-chain, sample-aggregate, "
+    "lasso-stability (sample-aggregate under replace-one only)"
+)
+
+
+def option(default: Any, group: str, text: str, typed: Any = None) -> Any:
+    """Return a field that is an option: its default, its group in the help, and its help.
+
+    `typed` is the type that the command takes, if it is not the field's own.
+    """
+    return field(default=default, metadata={"group": group, "help": text, "typed": typed})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Question:
+    """Which columns best explain a target? One field an option."""
+
+    size: int = option(5, "question", "How many columns to select, those always included counted.")
+    loss: Any = option(
+        "absolute",
+        "question",
+        "For a target of numbers: squared, absolute, quantile, huber, with a parameter as in "
+        "quantile:0.9 and huber:0.1. For two classes: hinge, logistic, huber_hinge; the target "
+        "needs no bounds then.",
+        str,
+    )
+    always_include: Any = option(
+        (), "question", "A column to select in any case; may be repeated.", list[str] | None
+    )
+    exclude: Any = option(
+        (), "question", "A column never to select; may be repeated.", list[str] | None
+    )
+    intercept: bool = option(
+        True,
+        "question",
+        "Add a constant, not counted in the size. Bounds are rarely centred at the mean; without "
+        "it a column far from its middle is taken for a constant.",
+    )
+    clip: float = option(1.0, "question", "Clip values to this central fraction of the bounds.")
+    radius: float = option(1.0, "question", "Largest norm of the coefficients.")
+    ridge: float = option(10.0, "question", "Weight of the squared coefficients.")
+    epsilon: float = option(1.0, "privacy", "The privacy budget of a release.")
+    neighbours: str = option(
+        "replace-one",
+        "privacy",
+        "replace-one, or add-remove (the number of rows is private, too).",
+    )
+    seed: Any = option(
+        None,
+        "privacy",
+        "Experiments only: a draw that can be repeated, and its guarantee says so.",
+        int | None,
+    )
+    mechanism: Any = option("permute-and-flip", "mechanism", f"{MECHANISM_NAMES}.", str)
+    max_seconds: float | None = option(
+        None,
+        "mechanism",
+        "Refuse after so many seconds of work; the budget counts as spent. Whether that happens "
+        "depends on the data, which is outside the guarantee.",
+    )
+    sensitivity: str = option(
+        "tight", "mechanism", "tight, or paper: the published, looser constant."
+    )
+    count: int | None = option(
+        None, "mechanism", "top-r: how many best supports keep their own weight."
+    )
+    trials: int | None = option(
+        None, "mechanism", "top-r: how many draws in the tail; no limit if not given."
+    )
+    accounting: str | None = option(
+        None, "mechanism", "top-r with trials: paper, or sharp (less is paid for the same)."
+    )
+    delta: float | None = option(
+        None,
+        "mechanism",
+        "mistakes: test the condition of its guarantee privately, with this chance of passing "
+        "wrongly; epsilon pays for test and release. lasso-stability: of its test.",
+    )
+    otherwise: str | None = option(
+        None,
+        "mechanism",
+        "mistakes with delta, if the test does not pass: refuse, or exponential (fall back to that "
+        "mechanism).",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelQuestion(Question):
+    """The same, and coefficients on what is selected, under one budget."""
+
+    epsilon: float = option(1.0, "privacy", "The privacy budget: selection and coefficients.")
+    selection_share: float = option(
+        0.5, "privacy", "The part of epsilon for the selection (between 0 and 1)."
+    )
+    delta: float = option(
+        0.0,
+        "privacy",
+        "With delta > 0 the noise on coefficients is Gaussian, and the guarantee has this delta, "
+        "too; lasso-stability adds its own.",
+    )
+    coefficients: str = option(
+        "objective-perturbation",
+        "coefficients",
+        "How coefficients are made private: objective-perturbation, or noisy-statistics (squared "
+        "loss).",
+    )
+    coefficient_loss: Any = option(
+        None,
+        "coefficients",
+        "What they minimise: huber:0.2 if not given, squared for noisy-statistics, logistic or "
+        "huber_hinge for labels.",
+        str | None,
+    )
+    coefficient_radius: float | None = option(
+        None,
+        "coefficients",
+        "Largest norm; if not given 2, for squared loss 1, for labels 10.",
+    )
+    coefficient_ridge: float = option(
+        0.0, "coefficients", "Weight of their squared norm; more is taken where it must be."
+    )
