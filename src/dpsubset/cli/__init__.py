@@ -233,20 +233,3 @@ def write_template(
             typer.echo(f"Wrote {output}: fill in the limits of every column.")
         if table.suffix.lower() == ".csv" and looks_headless(names):
             typer.echo("warning: some names are numbers; is the first line a header?", err=True)
-
-
-@app.command()
-def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller tables, fewer runs.")] = False,
-    output: Annotated[
-        Path | None, typer.Option(help="Write the results to this file as JSON.")
-    ] = None,
-) -> None:
-    """Measure search and release against plain matrix products on the same data."""
-    with errors_as_text():
-        from dpsubset.cli.writing import check_destination
-        from dpsubset.experiments.bench import main as run
-
-        if output is not None:
-            check_destination(output)
-        run(quick=quick, output=output)

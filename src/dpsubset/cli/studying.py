@@ -39,7 +39,7 @@ def reproduce(
     Results are written as they arrive; a run that was ended goes on where it was.
     """
     with errors_as_text():
-        from dpsubset.experiments.reproduction.main import main
+        from dpsubset.reproduction.main import main
 
         if quick:
             trials, draws = min(trials, 2), min(draws, 10)
@@ -84,8 +84,7 @@ def plan(
     """
     with errors_as_text():
         from dpsubset.cli.writing import check_destination
-        from dpsubset.experiments.defaults import Setting
-        from dpsubset.experiments.planning import check_picture, draw_answer, rows_for
+        from dpsubset.planning import Setting, check_picture, draw_answer, rows_for
 
         if output is not None:
             check_destination(output)
