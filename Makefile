@@ -1,30 +1,50 @@
-# `make demo` and `make test` do everything on a fresh machine; both create and use .venv.
+# `make demo` and `make test` do everything on a fresh machine. All targets share .venv, and each
+# installs only what it needs: the demo what a user gets, tests and the bench their extras on top.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := $(shell find src -name '*.py')
+CHECKED := src tests benchmarks
 ONE_CORE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .PHONY: install demo test bench clean
 
-install: .venv/compiled
+install: .venv/dev .venv/compiled
 
-.venv/installed: pyproject.toml
+# Python writes its own .pyc of a module at the first import; most modules are never imported.
+.venv/demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
+	$(INSTALL) --no-compile -e .
+	touch $@
+
+.venv/dev: .venv/demo
+	$(INSTALL) -e '.[dev]'
+	touch $@
+
+.venv/bench: .venv/demo
+	$(INSTALL) -e '.[bench]'
 	touch $@
 
 # numba keys its cache on a function's own file; a change in one it calls goes unnoticed there.
-.venv/compiled: .venv/installed $(SOURCES)
+.venv/cleared: .venv/demo $(SOURCES)
 	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
-	$(BIN)/python -m dpsubset.experiments.warm
 	touch $@
 
-demo: install
-	$(BIN)/python -m dpsubset.experiments.demo
+.venv/compiled: .venv/cleared
+	$(BIN)/python -m dpsubset.warm
+	touch $@
 
-test: install
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+# The demo compiles what it runs, no more.
+.venv/rehearsed: .venv/cleared
+	$(BIN)/python -m benchmarks.demo --rehearse
+	touch $@
+
+demo: .venv/rehearsed
+	$(BIN)/python -m benchmarks.demo
+
+test: .venv/dev .venv/compiled
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 # Compiled functions are run as plain Python first, on a part of the tests: this compares the two
@@ -33,9 +53,8 @@ test: install
 		tests/losses tests/designs tests/cuts tests/sampling tests/interpreted
 	$(ONE_CORE) $(BIN)/pytest -n 2 --cov --cov-append --cov-report=term
 
-bench: install
-	mkdir -p benchmarks
-	$(ONE_CORE) $(BIN)/python -m dpsubset bench --output benchmarks/results.json
+bench: .venv/bench .venv/compiled
+	$(ONE_CORE) $(BIN)/python -m benchmarks.bench --output benchmarks/results.json
 
 clean:
 	rm -rf .venv demo .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

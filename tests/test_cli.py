@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import types
 from pathlib import Path
 from typing import Any
 
@@ -686,18 +685,6 @@ def test_a_spinner_appears_after_a_while(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert ("selecting" in captured.err) == (pause > 0)
-
-
-def test_bench_is_called_with_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    stand_in = types.ModuleType("dpsubset.experiments.bench")
-    stand_in.main = lambda quick, output: calls.append((quick, output))  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "dpsubset.experiments.bench", stand_in)
-    assert run("bench").exit_code == 0
-    assert run("bench", "--quick", "--output", tmp_path / "r.json").exit_code == 0
-    assert calls == [(False, None), (True, tmp_path / "r.json")]
-    mistake(run("bench", "--output", tmp_path / "no" / "r.json"), "no such folder")
-    assert len(calls) == 2
 
 
 # As a program -----------------------------------------------------------------------------------

@@ -21,9 +21,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dpsubset.cli import app
-from dpsubset.experiments import planning
-from dpsubset.experiments.reproduction import settings
-from dpsubset.experiments.reproduction.runs import Results, jobs_of, run_jobs
+from dpsubset.planning import rows
+from dpsubset.reproduction import settings
+from dpsubset.reproduction.runs import Results, jobs_of, run_jobs
 
 SMALL = ["--features", "8", "--size", "2", "--epsilon", "6", "--tables", "2", "--draws", "5"]
 
@@ -95,7 +95,7 @@ def test_plan_passes_everything_on(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append((setting, tables, draws))
         return 1.0
 
-    monkeypatch.setattr(planning, "recovery", recovery)
+    monkeypatch.setattr(rows, "recovery", recovery)
     given = {"snr": 2.0, "rho": 0.3, "clip": 0.5, "ridge": 3.0, "radius": 2.0, "epsilon": 0.5}
     words = {"loss": "hinge", "mechanism": "top-r", "neighbours": "add-remove"}
     options = [x for name, value in (given | words).items() for x in (f"--{name}", value)]
@@ -172,7 +172,7 @@ def test_reproduce_passes_everything_on(tmp_path: Path, monkeypatch: pytest.Monk
         calls.append((name, options))
         return tmp_path / "report.html"
 
-    stand_in = types.ModuleType("dpsubset.experiments.reproduction.main")
+    stand_in = types.ModuleType("dpsubset.reproduction.main")
     stand_in.main = main  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
     result = run("reproduce", "all", "--trials", 3, "--draws", 20, "--jobs", 1, "--out", tmp_path)
@@ -200,7 +200,7 @@ def test_reproduce_passes_everything_on(tmp_path: Path, monkeypatch: pytest.Monk
 def test_reproduce_refuses_in_one_line(
     options: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = importlib.import_module("dpsubset.experiments.reproduction.runs")
+    runs = importlib.import_module("dpsubset.reproduction.runs")
     monkeypatch.setattr(runs, "run_trial", lambda *given: [])
     mistake(run("reproduce", *options, "--out", tmp_path), expected)
 
@@ -222,7 +222,7 @@ def test_results_that_are_there_are_drawn_without_a_run(
     jobs = jobs_of(settings().chosen("ablation-bound"), trials=1, draws=3)[1:3]
     list(run_jobs(jobs, Results(tmp_path / "results.jsonl")))
     known = (tmp_path / "results.jsonl").read_bytes()
-    runs = importlib.import_module("dpsubset.experiments.reproduction.main")
+    runs = importlib.import_module("dpsubset.reproduction.main")
     monkeypatch.setattr(runs, "run_jobs", lambda *given, **options: pytest.fail("a run"))
     result = run("reproduce", "all", *asked[1:])
     assert result.exit_code == 0, result.output

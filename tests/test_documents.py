@@ -8,7 +8,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 THEORY = (ROOT / "THEORY.md").read_text()
 PROVED = set(re.findall(r"^## (T\d+)\b", THEORY, flags=re.M))
-FILES = sorted([*ROOT.glob("src/**/*.py"), *ROOT.glob("tests/**/*.py"), *ROOT.glob("*.md")])
+FOLDERS = ("src", "tests", "benchmarks")
+FILES = sorted([*ROOT.glob("*.md"), *(p for f in FOLDERS for p in ROOT.glob(f"{f}/**/*.py"))])
 
 
 def cited(text: str) -> set[str]:

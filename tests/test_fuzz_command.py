@@ -600,7 +600,7 @@ PLACES = {
     "fit": "dpsubset.cli.fitting.fit_model",
     "predict": "dpsubset.data.files.frame_matrix",
     "bounds": "dpsubset.tables.bounds_template",
-    "plan": "dpsubset.experiments.planning.rows_for",
+    "plan": "dpsubset.planning.rows_for",
     "ledger": "dpsubset.cli.checking._print_ledger",
     "audit": "dpsubset.audit.campaign.campaign",
 }

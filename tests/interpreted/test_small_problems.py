@@ -12,10 +12,10 @@ from oracle import LOSSES, Case, kinds, mistakes_of, random_case
 from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, TopR, sampling, search
 from dpsubset.cuts import reduced, symmetric
 from dpsubset.designs import dense
-from dpsubset.experiments.warm import warm_up
 from dpsubset.losses import squared
 from dpsubset.sampling import pieces
 from dpsubset.search import heap, kernel
+from dpsubset.warm import warm_up
 
 
 def problem(seed: int, **options) -> Problem:

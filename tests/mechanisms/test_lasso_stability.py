@@ -19,12 +19,12 @@ from scipy import stats
 
 from dpsubset import Problem
 from dpsubset.errors import InputError, RefusedError, UnprovenError
-from dpsubset.experiments.generate import paper_table
 from dpsubset.limits import Limits
 from dpsubset.mechanisms import lasso_stability, tested
 from dpsubset.mechanisms.lasso import lasso_point
 from dpsubset.mechanisms.lasso_stability import LassoStability
 from dpsubset.mechanisms.tested import passing, threshold
+from dpsubset.planning.generate import paper_table
 from dpsubset.privacy import as_randomness
 
 FALSE_ALARM = 1e-6

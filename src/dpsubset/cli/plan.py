@@ -48,8 +48,7 @@ def plan(
     """
     with ending(as_json):
         from dpsubset.cli.writing import check_destination
-        from dpsubset.experiments.defaults import Setting
-        from dpsubset.experiments.planning import check_picture, draw_answer, rows_for
+        from dpsubset.planning import Setting, check_picture, draw_answer, rows_for
 
         if output is not None:
             check_destination(output)

@@ -41,7 +41,7 @@ def reproduce(
     Results are written as they arrive; a run that was ended goes on where it was.
     """
     with ending(as_json):
-        from dpsubset.experiments.reproduction.main import main
+        from dpsubset.reproduction.main import main
 
         if quick:
             trials, draws = min(trials, 2), min(draws, 10)

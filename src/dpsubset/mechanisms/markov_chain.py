@@ -133,7 +133,7 @@ class MarkovChain(Mechanism):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Run chains, so many at a time as memory allows; also return how many steps were taken.
 
-        The second is for `experiments.mixing` alone: it depends on the data.
+        The second is for diagnostics (`benchmarks.mixing`) alone: it depends on the data.
         """
         rule = Rule(self.kappa(problem), self.steps, self.ball == "l1", self._gap(problem))
         budget = Budget(self.limits)

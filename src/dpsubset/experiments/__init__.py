@@ -1,1 +1,0 @@
-"""Experiments: the paper's settings, runs and measurements."""

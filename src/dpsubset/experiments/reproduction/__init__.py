@@ -1,5 +1,0 @@
-"""The paper's figures, drawn again from settings (`figures.toml`), with our mechanisms beside."""
-
-from dpsubset.experiments.reproduction.settings import Figure, Method, Panel, Settings, settings
-
-__all__ = ["Figure", "Method", "Panel", "Settings", "settings"]

@@ -1,0 +1,61 @@
+"""Pictures by matplotlib, an extra: how it is reached, and the picture of a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dpsubset.errors import InputError, MissingExtraError, without_context
+from dpsubset.planning.rows import Answer
+from dpsubset.planning.simulate import Setting
+
+__all__ = ["check_picture", "draw_answer", "plotting"]
+
+
+@without_context
+def plotting() -> Any:
+    """Return matplotlib's pyplot, without a screen, or say how to get it."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingExtraError(
+            "figures are drawn by matplotlib: pip install 'dpsubset[figures]'"
+        ) from None
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "dpsubset"  # the same picture is the same file
+    matplotlib.rcParams["svg.fonttype"] = "none"
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a picture that could not be drawn, before any work."""
+    plotting()
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise InputError(f"{path}: the name of a picture must end in .png or .svg")
+
+
+def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:
+    """Plot the share of true releases over rows, as PNG or SVG by the ending of the name."""
+    plt = plotting()
+    picture, place = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    points = sorted(answer.tried.items())
+    place.plot(*zip(*points, strict=True), "o-", color="#D55E00")
+    place.axhline(answer.share, color="#BBBBBB", linewidth=0.8)
+    if answer.rows is not None:
+        place.axvline(answer.rows, color="#BBBBBB", linewidth=0.8)
+        place.annotate(f"  {answer.rows:,} rows", (answer.rows, 0.02), color="#444444")
+    place.set_xscale("log")
+    place.set_ylim(-0.03, 1.03)
+    place.set_xlabel("rows")
+    place.set_ylabel("chance of the true columns")
+    place.set_title(
+        f"{setting.size} of {setting.columns} columns, epsilon {setting.epsilon:g}, "
+        f"{setting.loss} loss",
+        fontsize=10,
+    )
+    for side in ("top", "right"):
+        place.spines[side].set_visible(False)
+    picture.savefig(path, dpi=110)
+    plt.close(picture)

@@ -1,0 +1,100 @@
+"""How often the true columns are released, by simulation: tables of a known truth, and draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsubset.data import Schema, Table
+from dpsubset.data.target import Target
+from dpsubset.errors import InputError, UnprovenError
+from dpsubset.losses import as_loss
+from dpsubset.planning.generate import GeneratedTable, paper_classes, paper_table
+from dpsubset.selection import Selection
+
+__all__ = ["SHAPES", "Setting", "recovery", "shaped_table"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Parameters of the selector, and of the tables that it meets."""
+
+    loss: str
+    clip: float
+    ridge: float
+    radius: float = 1.0
+    shape: str = "normal"
+    columns: int = 100
+    epsilon: float = 1.0
+    size: int = 5
+    snr: float = 5.0
+    rho: float = 0.1
+    neighbours: str = "replace-one"
+    mechanism: str = "permute-and-flip"
+
+
+Limits2 = tuple[float, float]
+# Public limits of columns and target. Columns have standard deviation 1, the target about 1.1.
+SHAPES: dict[str, tuple[Limits2, Limits2]] = {
+    "normal": ((-4.0, 4.0), (-4.0, 4.0)),
+    "uniform": ((-1.74, 1.74), (-4.0, 4.0)),
+    "skewed": ((0.0, 8.0), (-2.0, 10.0)),  # exponential: most entries near the lower limit
+}
+
+
+def shaped_table(setting: Setting, n: int, seed: int) -> GeneratedTable:
+    """Draw the paper's table, or one of the same truth with independent columns of other shapes.
+
+    >>> shaped_table(Setting("absolute", 1.0, 10.0, shape="skewed", columns=10), 100, 0).support
+    (0, 2, 4, 6, 8)
+    """
+    p, shape = setting.columns, setting.shape
+    labels = as_loss(setting.loss).classification
+    draw = paper_classes if labels else paper_table
+    table = draw(n, p, size=setting.size, snr=setting.snr, rho=setting.rho, seed=seed)
+    if shape == "normal":
+        return table
+    if labels:
+        raise InputError(f"tables of the shape {shape!r} have numbers as target, not labels")
+    rng = np.random.default_rng(seed)
+    X = rng.exponential(size=(n, p)) if shape == "skewed" else rng.uniform(-1.73, 1.73, (n, p))
+    signal = X[:, list(table.support)].sum(axis=1) / np.sqrt(len(table.support))
+    return GeneratedTable(
+        X, signal + np.sqrt(1.0 / setting.snr) * rng.standard_normal(n), table.support
+    )
+
+
+def _selection(setting: Setting, size: int, seconds: float) -> Selection:
+    """Return the question that is put to simulated tables."""
+    bounds, limits = SHAPES[setting.shape]
+    labels = as_loss(setting.loss).classification
+    target = Target(None, (-1.0, 1.0)) if labels else Target(limits)
+    return Selection(
+        schema=Schema.of(None, setting.columns, bounds, target),
+        size=size,
+        loss=setting.loss,
+        clip=setting.clip,
+        radius=setting.radius,
+        ridge=setting.ridge,
+        epsilon=setting.epsilon,
+        neighbours=setting.neighbours,
+        mechanism=setting.mechanism,
+        max_seconds=seconds,
+    )
+
+
+def recovery(setting: Setting, n: int, tables: int, draws: int, seconds: float = 60.0) -> float:
+    """Return the share of releases that are the true support; one that takes too long is not."""
+    found = 0
+    for seed in range(tables):
+        table = shaped_table(setting, n, seed)
+        selection = _selection(setting, len(table.support), seconds)
+        problem = selection.problem(Table(table.X, table.y))
+        try:
+            drawn = selection.made.draw(problem, draws, random_state=seed)
+        except UnprovenError:
+            continue
+        truth = [*table.support, setting.columns]  # the constant comes last
+        found += int((drawn == truth).all(axis=1).sum())
+    return found / (tables * draws)
