@@ -56,7 +56,6 @@ class Model(ModelQuestion, Selection):
             ),
         )
         super().__post_init__()
-        self.method.guarantee(self.fit_problem(self.rehearsal()))
         self._check_units()
 
     def _check_share(self) -> None:

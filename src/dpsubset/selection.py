@@ -58,7 +58,7 @@ class Selection(Question):
             self._check_columns,
         )
         self._check_loss()
-        self.rehearsal()
+        self.guarantee()  # on no rows: what is wrong for all tables shows now
 
     def _called(self, name: str) -> str:
         return self.called.get(name, name)

@@ -16,7 +16,8 @@ __all__ = ["asks"]
 
 C = TypeVar("C", bound=Callable[..., None])
 
-TABLE, PRIVACY, OUTPUT, EXPERIMENT = "Table", "Privacy", "Output", "Experiment"
+TABLE, PRIVACY, OUTPUT = "Table", "Privacy", "Output"
+_PANELS = [None, TABLE, "Question", "Coefficients", PRIVACY, "Mechanism", OUTPUT]
 
 Table = Annotated[Path, typer.Argument(help="A CSV or Parquet file with column names.")]
 Target = Annotated[str, typer.Option(help="The column to explain.", rich_help_panel=TABLE)]
@@ -66,33 +67,43 @@ def asks(kind: type[Question], *without: str) -> Callable[[C], C]:
     def decorate(command: C) -> C:
         hints = get_type_hints(command, include_extras=True)
         own = [
-            parameter.replace(annotation=hints[parameter.name])
+            _keyword(parameter.name, parameter.default, hints[parameter.name])
             for parameter in inspect.signature(command).parameters.values()
             if parameter.kind is not inspect.Parameter.VAR_KEYWORD
         ]
         types = get_type_hints(kind)
-        more = []
-        for field in fields(kind):
-            if field.metadata and field.name not in without:
-                told = typer.Option(
-                    help=field.metadata["help"],
-                    rich_help_panel=str(field.metadata["group"]).capitalize(),
-                )
-                typed = field.metadata["typed"] or types[field.name]
-                more.append(
-                    inspect.Parameter(
-                        field.name,
-                        inspect.Parameter.KEYWORD_ONLY,
-                        default=None if field.default == () else field.default,
-                        annotation=Annotated[typed, told],
-                    )
-                )
-        wanted = sorted([*own, *more], key=lambda p: p.kind)
+        more = [
+            _keyword(
+                field.name,
+                None if field.default == () else field.default,
+                Annotated[
+                    field.metadata["typed"] or types[field.name],
+                    typer.Option(
+                        help=field.metadata["help"],
+                        rich_help_panel=str(field.metadata["group"]).capitalize(),
+                    ),
+                ],
+            )
+            for field in fields(kind)
+            if field.metadata and field.name not in without
+        ]
+        wanted = sorted([*own, *more], key=_place)
         command.__signature__ = inspect.Signature(wanted)  # type: ignore[attr-defined]
         command.__annotations__ = {p.name: p.annotation for p in wanted} | {"return": None}
         return command
 
     return decorate
+
+
+def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _place(parameter: inspect.Parameter) -> int:
+    """Return where the help shows an option: by its panel; arguments come first."""
+    panel = getattr(parameter.annotation.__metadata__[0], "rich_help_panel", None)
+    return _PANELS.index(panel) if panel in _PANELS else 0
 
 
 def named(options: dict[str, Any]) -> dict[str, str]:
