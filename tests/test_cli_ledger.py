@@ -145,7 +145,7 @@ def test_an_audit_that_passes() -> None:
     result = audit("--mechanism", "exponential")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("passed    exponential")
-    assert "67 pairs" in result.stdout
+    assert "307 pairs" in result.stdout
     assert result.stdout.endswith("1 of 1 combinations passed.\n")
 
 

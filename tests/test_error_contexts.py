@@ -308,7 +308,6 @@ LABELS: dict[str, Spoil] = {
     "third, list": lambda y, i, word: put(y, i, word, object).tolist(),
     "third number": lambda y, i, word: put((y == "yes").astype(float), i, i),
     "nan": lambda y, i, word: put(y, i, np.nan, object),
-    "large": lambda y, i, word: [10**400 + i, 0.5] * (len(y) // 2),
     "ragged": lambda y, i, word: [*y[:i].tolist(), [word, word], *y[i:].tolist()],
     "short": lambda y, i, word: y[:i],
     "talking": TABLES["talking"],

@@ -507,7 +507,8 @@ def kept(name: str, neighbours: str, both: Any) -> list[str]:
     """Fit an estimator on both tables, and return what differs beside coefficients."""
     estimator = estimators(neighbours)[name]
     pair = frames(neighbours, hasattr(estimator, "classes") and estimator.loss != "absolute")
-    results, different = both(lambda table: views(clone(estimator).fit(*table)), pair)
+    # Made anew for each table: a copy would tell that it is the second one.
+    results, different = both(lambda t: views(estimators(neighbours)[name].fit(*t)), pair)
     one, other = map(reached, results)
     assert results[0]["object"].support_.tolist() == [False, True, False, False, True, False]
     numbers = difference(one, other, ()) != difference(one, other, COEFFICIENTS)

@@ -188,12 +188,12 @@ def test_nothing_of_the_labels_is_kept() -> None:
     X, y = table()
     fitted = selector(loss="logistic").fit(X, np.where(y > 0, SECRET, "other"))
     kept = set(vars(fitted)) - set(fitted.get_params())
-    assert kept == {"support_", "release_", "guarantee_", "n_features_in_"}
+    assert kept == {"support_", "release_", "guarantee_", "n_features_in_", "_lineage"}
     assert b"7351" not in pickle.dumps(fitted)
     assert "7351" not in repr(fitted) + str(fitted.guarantee_)
     named = selector(loss="logistic", classes=(0, 1)).fit(X, y > 0)
     kept = set(vars(named)) - set(named.get_params())
-    assert kept == {"support_", "release_", "guarantee_", "n_features_in_", "classes_"}
+    assert kept == {"support_", "release_", "guarantee_", "n_features_in_", "classes_", "_lineage"}
 
 
 # The scikit-learn contract ----------------------------------------------------------------------

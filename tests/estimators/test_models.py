@@ -602,6 +602,7 @@ def test_nothing_of_the_data_is_kept(fitted: Any) -> None:
         "bounds_X_",
         "bounds_y_",
         "n_features_in_",
+        "_lineage",
     }
     assert leaks(fitted, X, y) == []
     assert len(pickle.dumps(fitted)) < 5000
@@ -624,6 +625,7 @@ def test_nothing_of_the_labels_is_kept_but_the_classes(labelled: Any) -> None:
     assert set(vars(labelled)) - set(labelled.get_params()) == {
         "support_",
         "bounds_X_",
+        "_lineage",
         "coef_",
         "intercept_",
         "guarantee_",

@@ -171,7 +171,7 @@ def test_the_fitted_object_keeps_no_data_and_no_score() -> None:
     X, y = table()
     fitted = selector().fit(X, y)
     kept = set(vars(fitted)) - set(fitted.get_params())
-    assert kept == {"support_", "release_", "guarantee_", "n_features_in_"}
+    assert kept == {"support_", "release_", "guarantee_", "n_features_in_", "_lineage"}
     assert len(pickle.dumps(fitted)) < 5000
     assert set(vars(fitted.release_)) == {"support", "guarantee"}
 
