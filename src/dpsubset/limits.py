@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpsubset.clock import Watch, callback, watch_until
-from dpsubset.errors import InputError, UnprovenError
+from dpsubset.errors import InputError, UnprovenError, without_context
 
 __all__ = [
     "REFUSED",
@@ -87,6 +87,7 @@ class OutOfTime(UnprovenError):
 
 
 @contextmanager
+@without_context
 def refusing() -> Iterator[None]:
     """Let all refusals look the same: where the time ran out depends on the data."""
     try:
