@@ -24,7 +24,7 @@ from dpsubset.cli import app
 from dpsubset.coefficients import CoefficientMechanism
 from dpsubset.errors import RefusedError, UnprovenError
 from dpsubset.mechanisms import Mechanism
-from dpsubset.tables import read_model
+from dpsubset.model_file import read_model
 
 ROWS = 317  # a number of rows that nothing else equals
 NAMES = [f"x{j}" for j in range(6)]

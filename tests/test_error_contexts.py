@@ -37,6 +37,7 @@ from dpsubset import (
 )
 from dpsubset.cli import app
 from dpsubset.coefficients import ObjectivePerturbation
+from dpsubset.data import read_bounds, read_columns, read_names, read_table
 from dpsubset.designs import as_design
 from dpsubset.errors import (
     DpsubsetError,
@@ -46,8 +47,8 @@ from dpsubset.errors import (
     without_context,
 )
 from dpsubset.labels import as_labels
+from dpsubset.model_file import read_model
 from dpsubset.search.backends.highs import HighsMaster
-from dpsubset.tables import read_bounds, read_columns, read_model, read_names, read_table
 
 # The sources, by their syntax -------------------------------------------------------------------
 

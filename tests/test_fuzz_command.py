@@ -46,7 +46,7 @@ from test_fuzz_api import (
 from typer.testing import CliRunner, Result
 
 from dpsubset.cli import app
-from dpsubset.tables import StoredModel, write_model
+from dpsubset.model_file import LinearModel, write_model
 
 __all__ = ["PROPERTIES", "Leak"]
 
@@ -296,8 +296,8 @@ BAD_BOUNDS: dict[str, bytes | None] = {
     "empty": b"",
     "a folder": None,
 }
-MODEL = StoredModel("y", ("c0", "c1"), (0.5, -2.0), 0.25)
-LABELLED = StoredModel("y", ("c0",), (0.5,), 0.25, ("no", "yes"), True)
+MODEL = LinearModel("y", ("c0", "c1"), (0.5, -2.0), 0.25)
+LABELLED = LinearModel("y", ("c0",), (0.5,), 0.25, ("no", "yes"), True)
 
 
 def _edited(**parts: Any) -> bytes:
@@ -316,10 +316,10 @@ BAD_MODELS: dict[str, bytes | None] = {
     "a number of 5000 digits": b'{"version": ' + b"9" * 5000 + b"}",
     "Latin letters": b"\xe9",
     "empty": b"",
-    "more columns": write_model(StoredModel("y", ("c99",), (1.0,), 0.0)).encode(),
-    "no columns": write_model(StoredModel("y", (), (), 0.0)).encode(),
-    "huge": write_model(StoredModel("y", ("c0", "c1"), (1e308, 1e308), 1e308)).encode(),
-    "uneven": write_model(StoredModel("y", ("c0", "c1"), (1.0,), 0.0)).encode(),
+    "more columns": write_model(LinearModel("y", ("c99",), (1.0,), 0.0)).encode(),
+    "no columns": write_model(LinearModel("y", (), (), 0.0)).encode(),
+    "huge": write_model(LinearModel("y", ("c0", "c1"), (1e308, 1e308), 1e308)).encode(),
+    "uneven": write_model(LinearModel("y", ("c0", "c1"), (1.0,), 0.0)).encode(),
     "a folder": None,
 }
 
@@ -361,7 +361,7 @@ WORDS = st.sampled_from(
 )
 FEW = st.sampled_from(["", "abc", "-1", "0", "1.5", "nan"])  # where much would take long
 MECHANISMS = ("permute-and-flip", "exponential", "top-r", "mistakes", "all", "markov-chain")
-RIVALS = ("sample-aggregate", "lasso-stability")
+BASELINES = ("sample-aggregate", "lasso-stability")
 NUMBERS = often("absolute", "squared", "huber:0.2", seldom=("quantile:0.9",))
 NUMBER = often("1", "0.5", seldom=("1e-20", "1e20", "1e6"))
 SHARED = {
@@ -370,7 +370,7 @@ SHARED = {
     "target": often("y"),
     "size": often("1", "2"),
     "epsilon": often("1", "20", seldom=("1e-20", "1e20")),
-    "mechanism": often(*MECHANISMS, seldom=RIVALS),
+    "mechanism": often(*MECHANISMS, seldom=BASELINES),
     "neighbours": st.sampled_from(["replace-one", "add-remove"]),
     "loss": NUMBERS,
     "ridge": often("10", "0", seldom=("1e-20", "1e20")),
@@ -397,7 +397,7 @@ OPTIONS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     },
     "fit": SHARED
     | {
-        "mechanism": often(*(m for m in MECHANISMS if m != "all"), seldom=("all", *RIVALS)),
+        "mechanism": often(*(m for m in MECHANISMS if m != "all"), seldom=("all", *BASELINES)),
         "selection-share": often(None, seldom=("0.9", "1e-20")),
         "coefficients": often(None, seldom=("noisy-statistics",)),
         "coefficient-loss": often(None, seldom=("squared", "logistic")),
@@ -425,7 +425,7 @@ OPTIONS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "snr": often(None, seldom=("1e-20", "1e20")),
         "rho": often(None, "0.9", "-0.5"),
         "loss": NUMBERS,
-        "mechanism": often(*(m for m in MECHANISMS if m != "all"), seldom=RIVALS),
+        "mechanism": often(*(m for m in MECHANISMS if m != "all"), seldom=BASELINES),
         "neighbours": st.sampled_from(["replace-one", "add-remove"]),
         "clip": often(None, "0.5", seldom=("1e-6",)),
         "ridge": often(None, "0", seldom=("1e-20", "1e20")),
@@ -599,7 +599,7 @@ PLACES = {
     "select": "dpsubset.data.files.frame_matrix",
     "fit": "dpsubset.cli.fitting.fit_model",
     "predict": "dpsubset.data.files.frame_matrix",
-    "bounds": "dpsubset.tables.bounds_template",
+    "bounds": "dpsubset.data.bounds_template",
     "plan": "dpsubset.planning.rows_for",
     "ledger": "dpsubset.cli.checking._print_ledger",
     "audit": "dpsubset.audit.campaign.campaign",

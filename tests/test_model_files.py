@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpsubset.errors import InputError
+from dpsubset.model_file import LinearModel, read_model, write_model
 from dpsubset.privacy import Guarantee, compose
-from dpsubset.tables import StoredModel, read_model, write_model
 
 # One folder serves all examples of a test: every one writes the same file anew.
 FEW = settings(
@@ -29,7 +29,7 @@ PARTS = [
     Guarantee("permute-and-flip mechanism", 0.5, "replace-one", 3.5, 2.5e-11),
     Guarantee("objective perturbation", 0.5, "replace-one", 0.7, 0.0),
 ]
-MODEL = StoredModel(
+MODEL = LinearModel(
     target='größe, "1"\n\x1b[2J',
     columns=("a", "b,c", "年齢", 'q"q', "\t"),
     coefficients=(1.0, -2.5e-300, 1 / 3, 0.0, 1e17),
@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-def outcome(path: Path, content: bytes | str) -> StoredModel | str:
+def outcome(path: Path, content: bytes | str) -> LinearModel | str:
     """Return the model that is read, or the text of the refusal."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     caught = None
@@ -96,11 +96,11 @@ def signed(content: dict[str, Any]) -> str:
     [
         MODEL,
         replace(MODEL, classes=None, probabilities=False),
-        StoredModel("y", ("a",), (5e-324,), 1.7976931348623157e308),
-        StoredModel("y", ("a", "b"), (-0.0, 0.1 + 0.2), 2.0**-1074),
+        LinearModel("y", ("a",), (5e-324,), 1.7976931348623157e308),
+        LinearModel("y", ("a", "b"), (-0.0, 0.1 + 0.2), 2.0**-1074),
     ],
 )
-def test_what_is_written_is_read_back(path: Path, model: StoredModel) -> None:
+def test_what_is_written_is_read_back(path: Path, model: LinearModel) -> None:
     text = write_model(model)
     assert outcome(path, text) == model
     assert write_model(read_model(path)) == text
@@ -119,7 +119,7 @@ numbers = st.floats(allow_nan=False, allow_infinity=False)
 )
 def test_any_model_is_read_back(tmp_path: Path, columns: list[str], data: st.DataObject) -> None:
     values = data.draw(st.tuples(*[numbers for _ in columns]))
-    model = StoredModel("y", tuple(columns), values, data.draw(numbers))
+    model = LinearModel("y", tuple(columns), values, data.draw(numbers))
     assert outcome(tmp_path / "m.json", write_model(model)) == model
 
 
@@ -139,9 +139,9 @@ def test_blanks_and_order_do_not_matter(path: Path) -> None:
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 def test_a_model_without_numbers_is_not_written(number: float) -> None:
     with pytest.raises(ValueError):
-        write_model(StoredModel("y", ("a",), (number,), 0.0))
+        write_model(LinearModel("y", ("a",), (number,), 0.0))
     with pytest.raises(ValueError):
-        write_model(StoredModel("y", ("a",), (1.0,), number))
+        write_model(LinearModel("y", ("a",), (1.0,), number))
 
 
 def test_a_model_of_version_1_is_read_and_clips_nothing(path: Path) -> None:

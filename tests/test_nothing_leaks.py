@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dpsubset.cli.fitting
+import dpsubset.cli.selection
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -31,8 +33,6 @@ from carried import carried
 from sklearn.base import clone
 from typer.testing import CliRunner
 
-import dpsubset.cli.fitting
-import dpsubset.cli.selection
 from dpsubset import (
     Exponential,
     LassoStability,

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsubset.errors import InputError
-from dpsubset.tables import (
+from dpsubset.data import (
     bounds_template,
     check_classes,
     pick_features,
@@ -24,6 +23,7 @@ from dpsubset.tables import (
     read_names,
     read_table,
 )
+from dpsubset.errors import InputError
 
 FEW = settings(max_examples=60, derandomize=True, deadline=None)
 SECRET = "7351.90625"  # an entry of the table that no message may show
@@ -48,8 +48,6 @@ def refusal(path: Path, target: str = "y", features: list[str] | None = None) ->
 def test_csv_of_floats_integers_and_truth_values(tmp_path: Path) -> None:
     path = csv_file(tmp_path, "a,b,c,y\n1,2.5,true,0\n-3, 4e2 ,False,1\n")
     table = read_table(path, "y")
-    assert table.names == ("a", "b", "c")
-    assert table.target == "y"
     np.testing.assert_array_equal(table.X, [[1, 2.5, 1], [-3, 400, 0]])
     np.testing.assert_array_equal(table.y, [0, 1])
     assert table.X.dtype == table.y.dtype == np.float64
@@ -61,7 +59,6 @@ def test_csv_and_parquet_agree_to_the_last_bit(tmp_path: Path) -> None:
     frame.write_csv(tmp_path / "t.csv")
     frame.write_parquet(tmp_path / "t.parquet")
     one, two = read_table(tmp_path / "t.csv", "b"), read_table(tmp_path / "t.parquet", "b")
-    assert one.names == two.names == ("a", "c", "y")
     np.testing.assert_array_equal(one.X, two.X)
     np.testing.assert_array_equal(one.X, frame.select("a", "c", "y").to_numpy())
     np.testing.assert_array_equal(one.y, two.y)

@@ -26,7 +26,7 @@ from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 from dpsubset.question import ModelQuestion
 from dpsubset.records import charging, described
-from dpsubset.selection import Selection, check_seed, loss_name, shortfall
+from dpsubset.selection import Selection, loss_name, shortfall
 
 __all__ = ["METHODS", "Model"]
 
@@ -133,7 +133,7 @@ class Model(ModelQuestion, Selection):
         """Spend the budget: select columns, then fit coefficients on them; charged once."""
         problem = table if isinstance(table, Problem) else self.problem(table)
         fit = self.fit_problem(problem)
-        seed = check_seed(self.seed, self._called("seed"))
+        seed = self.checked_seed
         self.method.prepare(fit, seeded=seed is not None)  # said before anything is spent
         promise = seeded_if(seed is not None, self.guarantee(problem))
         asked = {

@@ -54,7 +54,7 @@ class Selection(Question):
             partial(yes_or_no, self.intercept, self._called("intercept")),
             lambda: as_loss(self.loss),
             lambda: self.made,
-            lambda: check_seed(self.seed, self._called("seed")),
+            lambda: self.checked_seed,
             self._check_columns,
         )
         self._check_loss()
@@ -98,6 +98,11 @@ class Selection(Question):
         schema = self.schema
         given = getattr(self, name)
         return column_positions(given, schema.names, schema.n_columns, self._called(name))
+
+    @cached_property
+    def checked_seed(self) -> Any:
+        """The seed as mechanisms take it; read once, since reading may use a generator up."""
+        return check_seed(self.seed, self._called("seed"))
 
     @cached_property
     def made(self) -> Mechanism:
@@ -213,7 +218,7 @@ class Selection(Question):
         mechanism.ledger = self.check_ledger(ledger) or mechanism.ledger
         if self.seed is None:
             return mechanism.release(problem)
-        return mechanism.experiment(problem, check_seed(self.seed, self._called("seed")))
+        return mechanism.experiment(problem, self.checked_seed)
 
     def check_ledger(self, given: LedgerLike) -> Any:
         """Return the ledger to charge; a mechanism object may have one instead."""

@@ -35,8 +35,8 @@ from dpsubset.audit.doors import CONTAINERS, DOORS, Door, Shown
 from dpsubset.audit.lone import CLASSES, lone_families, lone_tables
 from dpsubset.audit.tables import check_neighbour
 from dpsubset.coefficients import ObjectivePerturbation
-from dpsubset.errors import InputError
 from dpsubset.data.target import Target
+from dpsubset.errors import InputError
 from dpsubset.labels import Labels
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import NEIGHBOURS
@@ -244,13 +244,13 @@ def test_twin_bounds_read_off_the_table(monkeypatch: pytest.MonkeyPatch, contain
     audited_doors = {"x": Door(("absolute",), DOORS["SubsetSelector"].law, (container,))}
     monkeypatch.setattr(MODULE, "DOORS", audited_doors)
     assert next(doors(["x"], ["replace-one"], pairs=100)).passed
-    real = SubsetSelector._state
+    real = SubsetSelector._ask
 
-    def read_off(self: SubsetSelector, X: Any, y: Any) -> Any:
+    def read_off(self: SubsetSelector, kind: Any, X: Any, y: Any) -> Any:
         spread = float(np.abs(np.asarray(X, dtype=float)).max()) + 0.1
-        return real(self.set_params(bounds_X=(-spread, spread)), X, y)
+        return real(self.set_params(bounds_X=(-spread, spread)), kind, X, y)
 
-    monkeypatch.setattr(SubsetSelector, "_state", read_off)
+    monkeypatch.setattr(SubsetSelector, "_ask", read_off)
     assert next(doors(["x"], ["replace-one"], pairs=100)).moved > 1
 
 

@@ -263,7 +263,7 @@ def test_a_bad_loss_is_refused_before_the_table_is_read(
     def forbidden(*arguments: Any) -> None:
         raise AssertionError("the table was read")
 
-    monkeypatch.setattr("dpsubset.estimators.selecting.as_matrix", forbidden)
+    monkeypatch.setattr("dpsubset.estimators.asking.as_matrix", forbidden)
     assert expected in refusal(selector(loss=loss, bounds_y=(-20, 20)), *table(20))
 
 

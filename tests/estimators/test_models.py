@@ -7,7 +7,6 @@ import pickletools
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -34,6 +33,8 @@ from dpsubset import (
 from dpsubset.coefficients import CoefficientMechanism, ObjectivePerturbation
 from dpsubset.errors import InputError, MissingExtraError
 from dpsubset.mechanisms import Mechanism
+from dpsubset.model import Model
+from dpsubset.privacy import as_randomness
 
 ROWS = 317  # a number of rows that nothing else equals
 SECRET = "s7351"  # a label of the table that no message may show
@@ -98,9 +99,9 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return call
 
-    monkeypatch.setattr(Mechanism, "_release", counted(Mechanism._release))
+    monkeypatch.setattr(Mechanism, "chosen", counted(Mechanism.chosen))
     monkeypatch.setattr(Mechanism, "draw", counted(Mechanism.draw))
-    monkeypatch.setattr(CoefficientMechanism, "release", counted(CoefficientMechanism.release))
+    monkeypatch.setattr(CoefficientMechanism, "fitted", counted(CoefficientMechanism.fitted))
     return found
 
 
@@ -231,7 +232,7 @@ def test_much_budget_gives_the_optimum_in_units_of_the_table(
 
 
 def test_a_wrong_unit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpsubset.estimators.linear.narrowed", lambda limits, clip: limits)
+    monkeypatch.setattr("dpsubset.model.narrowed", lambda limits, clip: limits)
     assert far_from_optimum(regressor(**MANY, clip=0.7), "huber:0.2", 2.0) > 2e-2
 
 
@@ -426,12 +427,12 @@ def test_the_parts_add_up_to_epsilon(epsilon: float, share: float) -> None:
 
 def test_spending_all_twice_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = table(30)
-    monkeypatch.setattr(SubsetRegressor, "_selection_epsilon", lambda self: self.epsilon)
+    monkeypatch.setattr(Model, "_selection_epsilon", lambda self: self.epsilon)
     with pytest.raises(InputError):  # nothing is left
         regressor(epsilon=1.0).fit(X, y)
     make = ObjectivePerturbation
     monkeypatch.setattr(
-        "dpsubset.estimators.linear.ObjectivePerturbation",
+        "dpsubset.model.ObjectivePerturbation",
         lambda epsilon, **options: make(1.0, **options),
     )
     with pytest.raises(AssertionError):
@@ -443,21 +444,21 @@ class Spies:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, support: tuple[int, ...] | None = None):
         self.calls: list[tuple[Any, ...]] = []
-        draw, fit = Mechanism.release, ObjectivePerturbation.release
+        draw, fit = Mechanism.chosen, ObjectivePerturbation.fitted
 
-        def choose(mechanism: Any, problem: Any) -> Any:
-            released = draw(mechanism, problem)
+        def choose(mechanism: Any, problem: Any, randomness: Any) -> Any:
+            chosen = draw(mechanism, problem, randomness)
             if support is not None:
-                released = replace(released, support=support)
-            self.calls.append((mechanism, problem, released))
-            return released
+                chosen = support
+            self.calls.append((mechanism, problem, chosen, randomness))
+            return chosen
 
-        def fitting(method: Any, problem: Any, columns: Any, seed: Any = None) -> Any:
-            self.calls.append((method, problem, tuple(columns), seed))
-            return fit(method, problem, columns, 5)  # seeded, to compare
+        def fitting(method: Any, problem: Any, columns: Any, randomness: Any) -> Any:
+            self.calls.append((method, problem, tuple(columns), randomness))
+            return fit(method, problem, columns, as_randomness(5))  # seeded, to compare
 
-        monkeypatch.setattr(Mechanism, "release", choose)
-        monkeypatch.setattr(ObjectivePerturbation, "release", fitting)
+        monkeypatch.setattr(Mechanism, "chosen", choose)
+        monkeypatch.setattr(ObjectivePerturbation, "fitted", fitting)
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
@@ -470,15 +471,16 @@ def test_coefficients_get_the_rest_of_the_budget_and_the_released_columns(
         epsilon=3.0, selection_share=0.25, neighbours=relation, delta=1e-6, random_state=None
     )
     model.fit(X, y)
-    (mechanism, problem, released), (method, fit, columns, seed) = spies.calls
+    (mechanism, problem, chosen, source), (method, fit, columns, same) = spies.calls
     assert (mechanism.epsilon, method.epsilon) == (0.75, 2.25)
     assert mechanism.neighbours == method.neighbours == relation
     assert method.delta == 1e-6
-    assert columns == released.support
+    assert columns == chosen
     assert columns[-1] == 5  # the constant
     assert fit.size == problem.size == 3
     assert fit.design is problem.design
-    assert seed is None  # the operating system's
+    assert source is same
+    assert not source.seeded  # the operating system's
     np.testing.assert_array_equal(np.flatnonzero(model.support_), columns[:2])
 
 

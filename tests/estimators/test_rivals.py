@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from dpsubset import LassoStability, MarkovChain, SampleAggregate, SubsetRegressor, SubsetSelector
 from dpsubset.cli import app
 from dpsubset.errors import InputError, RefusedError
-from dpsubset.estimators.release import RIVALS, make_mechanism
+from dpsubset.mechanisms.named import BASELINES, make_mechanism
 
 WEAKER = pytest.mark.filterwarnings("ignore:the .* mechanism (is private only|may fail)")
 OPTIONS: dict[str, Any] = {
@@ -81,7 +81,7 @@ def test_the_command_knows_them(table: tuple[np.ndarray, np.ndarray], tmp_path: 
     frame.with_columns(y=pl.Series(y)).write_csv(tmp_path / "t.csv")
     (tmp_path / "b.toml").write_text("[default]\nbounds = [-10, 10]\n")
     common = [str(tmp_path / "t.csv"), "--target", "y", "--bounds", str(tmp_path / "b.toml")]
-    for name in RIVALS:
+    for name in BASELINES:
         epsilon = ["--epsilon", "30", "--size", "2", "--mechanism", name]
         done = CliRunner().invoke(app, ["select", *common, *epsilon, "--quiet"])
         assert (done.exit_code, done.stdout) == (0, "x1\nx4\n"), done.output

@@ -138,7 +138,8 @@ def test_clipping_narrows_the_bounds_around_their_middle() -> None:
     for seed in range(10):
         clipped = selector(clip=0.5, epsilon=3.0, random_state=seed).fit(X, y)
         expected = selector(**narrow, random_state=seed).fit(X, y)
-        assert clipped.release_ == expected.release_
+        assert clipped.release_.support == expected.release_.support
+        assert clipped.guarantee_ == expected.guarantee_
     for wrong in (0, -0.5, 1.5, "1", True, np.nan):
         with pytest.raises(InputError, match="clip must be"):
             selector(clip=wrong).fit(X, y)
@@ -173,7 +174,9 @@ def test_the_fitted_object_keeps_no_data_and_no_score() -> None:
     kept = set(vars(fitted)) - set(fitted.get_params())
     assert kept == {"support_", "release_", "guarantee_", "n_features_in_", "_lineage"}
     assert len(pickle.dumps(fitted)) < 5000
-    assert set(vars(fitted.release_)) == {"support", "guarantee"}
+    assert set(vars(fitted.release_)) == {"support", "guarantee", "columns", "asked"}
+    other = selector().fit(X[::-1], y[::-1])
+    assert fitted.release_.asked == other.release_.asked  # public
 
 
 def test_an_intercept_keeps_a_column_from_serving_as_a_constant() -> None:
@@ -316,10 +319,10 @@ def test_a_frame_of_one_block_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> 
     seen = []
 
     def spy(array: Any, **options: Any) -> Any:
-        seen.append(array)
+        seen.extend([array] if len(array) else [])  # but not of a rehearsal, which has no rows
         return as_design(array, **options)
 
-    monkeypatch.setattr("dpsubset.estimators.release.as_design", spy)
+    monkeypatch.setattr("dpsubset.data.schema.as_design", spy)
     selector().fit(X, y)
     frame = pd.DataFrame(X, columns=NAMES)
     selector().fit(frame, y)
@@ -550,7 +553,7 @@ def test_bad_names() -> None:
     X, y = table(20)
     frame = pd.DataFrame(X, columns=NAMES)
     some = dict.fromkeys(NAMES[:4], (-1, 1))
-    assert "column 'time' are missing (1 of 5" in refusal(selector(bounds_X=some), frame, y)
+    assert "column 'time' are missing" in refusal(selector(bounds_X=some), frame, y)
     more = dict.fromkeys([*NAMES, "other"], (-1, 1))
     assert "'other', which is not a column" in refusal(selector(bounds_X=more), frame, y)
     wrong = {**dict.fromkeys(NAMES, (-1, 1)), "dose": (2, 1)}

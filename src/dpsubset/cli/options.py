@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
@@ -76,13 +76,7 @@ def asks(kind: type[Question], *without: str) -> Callable[[C], C]:
             _keyword(
                 field.name,
                 None if field.default == () else field.default,
-                Annotated[
-                    field.metadata["typed"] or types[field.name],
-                    typer.Option(
-                        help=field.metadata["help"],
-                        rich_help_panel=str(field.metadata["group"]).capitalize(),
-                    ),
-                ],
+                _told(field.metadata, types[field.name]),
             )
             for field in fields(kind)
             if field.metadata and field.name not in without
@@ -93,6 +87,12 @@ def asks(kind: type[Question], *without: str) -> Callable[[C], C]:
         return command
 
     return decorate
+
+
+def _told(said: Mapping[str, Any], typed: Any) -> Any:
+    """Return the type of an option, with its help and its panel."""
+    shown = typer.Option(help=said["help"], rich_help_panel=str(said["group"]).capitalize())
+    return Annotated[said["typed"] or typed, shown]
 
 
 def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:

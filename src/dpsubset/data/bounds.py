@@ -151,7 +151,7 @@ def _refuse_if(names: Sequence[str], text: str) -> tuple[float, float]:
     if names:
         shown = ", ".join(names[:_SHOWN])
         more = len(names) - _SHOWN
-        raise InputError(text.format(f"{shown} and {more} more" if more > 0 else shown))
+        raise InputError(text.replace("{}", f"{shown} and {more} more" if more > 0 else shown))
     return 0.0, 0.0
 
 

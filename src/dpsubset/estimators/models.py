@@ -161,8 +161,9 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
         Rows are clipped to the bounds of the fit, and predictions to the bounds of the target: a
         line is good for the values that it was fitted to. Both bounds are public.
         """
+        predicted = self._predicted(X)
         lower, upper = self.bounds_y_
-        return np.clip(self._predicted(X), lower, upper)
+        return np.clip(predicted, lower, upper)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
