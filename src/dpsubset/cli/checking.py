@@ -31,19 +31,28 @@ def show_ledger(
         str | None,
         typer.Option(help="What it is meant for: replace-one if not given, or add-remove."),
     ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            help="The name of the file of the table that it is for; if not given, that of the "
+            "first one that is charged. Other tables are refused."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Begin a privacy budget in a file, or show what was spent of one, on what.
 
-    `select` and `fit` charge it with --ledger. Use one ledger for one table.
+    `select` and `fit` charge it with --ledger. A ledger is for one table, known by the name of its
+    file, and refuses others.
     """
     with errors_as_text():
         from dpsubset.privacy import Ledger
 
-        ledger = Ledger(path, epsilon, delta, neighbours)
+        ledger = Ledger(path, epsilon, delta, neighbours, table)
         if as_json:
             budget = {"epsilon": ledger.epsilon, "delta": ledger.delta}
             content = {
+                "table": ledger.table,
                 "budget": budget | {"neighbours": ledger.neighbours},
                 "spent": dict(zip(("epsilon", "delta"), ledger.spent, strict=True)),
                 "history": [entry.to_dict() for entry in ledger.history()],
@@ -54,7 +63,8 @@ def show_ledger(
 
 
 def _print_ledger(ledger: Ledger) -> None:
-    from dpsubset.cli.show import printable
+    from dpsubset.privacy.guarantee import rounded_up
+    from dpsubset.privacy.shown import printable
 
     typer.echo(str(ledger))
     history = ledger.history()
@@ -62,9 +72,11 @@ def _print_ledger(ledger: Ledger) -> None:
         released = entry.released or {}
         names = released.get("columns") or released.get("support") or ()
         shown = ", ".join(printable(str(name)) for name in names)
+        unnamed = " (table unnamed)" if entry.table is None else ""
         typer.echo(
-            f"{entry.number:>4}  {entry.time}  epsilon {entry.guarantee.epsilon:<8.6g} delta "
-            f"{entry.guarantee.delta:<8.3g} {entry.outcome:<9} {entry.guarantee.mechanism}: {shown}"
+            f"{entry.number:>4}  {entry.time}  epsilon {rounded_up(entry.guarantee.epsilon):<8} "
+            f"delta {rounded_up(entry.guarantee.delta):<8} {entry.outcome:<9} "
+            f"{printable(entry.guarantee.mechanism)}{unnamed}: {shown}"
         )
     conditions = dict.fromkeys(e.guarantee.condition for e in history if e.guarantee.condition)
     for condition in conditions:
@@ -90,11 +102,11 @@ def audit(
     pairs: Annotated[
         int, typer.Option(help="Pairs of neighbouring tables for each combination.")
     ] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the made-up tables.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the synthetic tables.")] = 0,
 ) -> None:
-    """Audit mechanisms on made-up tables: exact laws, draws, and a replay with the same bits.
+    """Audit mechanisms on synthetic tables: exact distributions, draws, and a replay of the bits.
 
-    No table of yours is read. Exit code 1 if a promise is broken.
+    No table of yours is read. Exit code 1 if a guarantee is broken.
     """
     with errors_as_text():
         from dpsubset.audit.campaign import AUDITED, LOSSES, campaign

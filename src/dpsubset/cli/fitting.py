@@ -57,7 +57,14 @@ def fit_table(
     problem = plan.state(table.X, table.y, request.neighbours)
     (mechanism,) = mechanisms.values()
     fitted = fit_model(
-        mechanism, method, problem, coefficient, len(plan.features), request.seed, ledger
+        mechanism,
+        method,
+        problem,
+        coefficient,
+        len(plan.features),
+        request.seed,
+        ledger,
+        request.table.name,
     )
     line, intercept = fitted.in_units(plan.limits, plan.target_limits, request.clip)
     lower, upper = narrowed(plan.limits, request.clip)

@@ -144,8 +144,8 @@ def predict(
     """
     with errors_as_text():
         from dpsubset.cli.fitting import predictions
-        from dpsubset.cli.show import printable
         from dpsubset.cli.writing import writing
+        from dpsubset.privacy.shown import printable
         from dpsubset.tables import read_model
 
         with writing(output, keep=(table, model)) as write:

@@ -111,7 +111,7 @@ def select_columns(request: Request) -> Outcome:
 def _asked(request: Request, plan: Plan, mechanism: str) -> dict[str, Any]:
     """Return what a ledger writes down of a request."""
     return {
-        "table": str(request.table),
+        "table": request.table.name,
         "target": request.target,
         "mechanism": mechanism,
         **settings_of(request, plan),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from textwrap import indent
 from typing import Any
 
 import typer
@@ -11,9 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsubset.cli.selection import Line, Outcome
+from dpsubset.privacy import Guarantee
+from dpsubset.privacy.shown import printable
 from dpsubset.tables import StoredModel
 
-__all__ = ["print_model", "print_outcome", "printable", "to_json"]
+__all__ = ["print_model", "print_outcome", "to_json"]
 
 _TIMES = "The seconds depend on the data and are no part of the guarantee."
 
@@ -65,20 +68,7 @@ def print_model(model: StoredModel) -> None:
     for name, value in zip(model.columns, model.coefficients, strict=True):
         console.print(f"  {printable(name):{width}}  {value:.6g}", soft_wrap=True)
     console.print(f"  {'intercept':{width}}  {model.intercept:.6g}", soft_wrap=True)
-    console.print(Text("Guarantee", style="bold"))
-    console.print(f"  {model.guarantee['sentence']}", soft_wrap=True)
-
-
-def printable(name: str) -> str:
-    r"""Return a column name without characters that would steer the terminal.
-
-    >>> printable("age\x1b[2J")
-    'age\\x1b[2J'
-    """
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in name
-    )
+    _print_guarantee(console, Guarantee.from_dict(model.guarantee))
 
 
 def _entry(line: Line, timings: bool) -> dict[str, Any]:
@@ -99,8 +89,12 @@ def _print_release(console: Console, outcome: Outcome, line: Line) -> None:
     console.print(Text(head, style="bold"))
     for name in columns:
         console.print(f"  {printable(name)}", soft_wrap=True)
+    _print_guarantee(console, line.guarantee)
+
+
+def _print_guarantee(console: Console, guarantee: Guarantee) -> None:
     console.print(Text("Guarantee", style="bold"))
-    console.print(f"  {line.guarantee}", soft_wrap=True)
+    console.print(indent(str(guarantee), "  "), soft_wrap=True)
 
 
 def _print_comparison(console: Console, outcome: Outcome, timings: bool) -> None:

@@ -147,10 +147,11 @@ def fit_model(
     n_columns: int,
     seed: int | np.random.Generator | None = None,
     ledger: Ledger | None = None,
+    table_name: str | None = None,
 ) -> LinearModel:
     """Release columns, then coefficients on them; the guarantee is the composition (T29).
 
-    A ledger is charged once, for both.
+    A ledger is charged once, for both, under the table's name if it has one.
     """
     fit = coefficient.problem(problem)
     method.prepare(fit, seeded=seed is not None)  # what is wrong is said before anything is spent
@@ -163,6 +164,8 @@ def fit_model(
     promise = seeded_if(seed is not None, both)
     seed = None if seed is None else np.random.default_rng(seed)  # one stream for both draws
     asked = mechanism.asked(problem) | {"coefficients": method.asked(fit)}
+    if table_name is not None:
+        asked["table"] = table_name
     with charged(ledger, promise, asked) as record:
         chosen = released_by(mechanism, problem, seed)
         fitted = method.release(fit, chosen.support, seed)

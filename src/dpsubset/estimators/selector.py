@@ -87,7 +87,7 @@ class SubsetSelector(SelectorMixin, Selecting):  # type: ignore[misc]
     support_ : array of bool, shape (p,)
         The selected columns.
     guarantee_ : Guarantee
-        What the release guarantees; prints as a sentence.
+        What the release guarantees; prints in plain words.
     release_ : Release
         The released column indices and the guarantee.
     classes_ : array of two classes
