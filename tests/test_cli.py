@@ -23,9 +23,9 @@ from typer.testing import CliRunner, Result
 
 from dpsubset import Exponential, PermuteAndFlip, __version__
 from dpsubset.cli import app
-from dpsubset.cli.show import printable
 from dpsubset.cli.writing import waiting, writing
 from dpsubset.errors import InputError, UnprovenError
+from dpsubset.privacy.shown import printable
 
 ROWS = 317  # a number of rows that nothing else equals
 NAMES = [f"x{j}" for j in range(6)]

@@ -123,7 +123,8 @@ def test_mistakes_with_a_test(folder: Path, otherwise: str | None) -> None:
     entry = Ledger(folder / "budget.db").history()[0]
     if otherwise == "exponential":
         assert result.exit_code == 0, result.output
-        assert "(1, 1e-06)-differentially private" in result.stdout
+        assert "\n  delta        1e-06\n" in result.stdout
+        assert "at most e^1 = 2.72, plus at most 1e-06, between" in result.stdout
         assert result.stderr == ""
         assert entry.outcome == "released"
     else:  # so few rows never pass

@@ -200,7 +200,7 @@ def test_what_is_printed(folder: Path) -> None:
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     assert result.stdout.startswith("2 columns for y\n  x1  ")
-    for part in ("\n  x4  ", "\n  intercept  ", "Guarantee\n", "40-differentially private"):
+    for part in ("\n  x4  ", "\n  intercept  ", "Guarantee\n", "\n  epsilon     40\n"):
         assert part in result.stdout
     assert "followed by objective perturbation" in result.stdout
     assert result.stdout.endswith(f"Written to {folder / 'm.json'}\n")
@@ -261,7 +261,7 @@ def test_rounding_of_the_shares_is_no_weaker_promise(
 ) -> None:
     result = fit(folder, "--selection-share", share, epsilon=epsilon)
     assert (result.exit_code, result.stderr) == (0, "")
-    assert f" {epsilon}-differentially private" in result.stdout
+    assert f"\n  epsilon     {epsilon}\n" in result.stdout
 
 
 def test_an_empty_table(folder: Path, spent: list[str]) -> None:

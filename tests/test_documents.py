@@ -43,7 +43,7 @@ def test_readme_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     printed = capsys.readouterr().out
-    assert "1-differentially private" in printed
+    assert "at most e^1 = 2.72 between any two tables" in printed
 
 
 def test_readme_links_exist() -> None:

@@ -76,7 +76,7 @@ class Problem:
         "squared", "absolute", "huber", "quantile" (regression), "hinge", "logistic",
         "huber_hinge" (classification); a parameter may follow a colon, as in "huber:0.1".
     x_bound, y_bound : float
-        Public limits on entries; never derive them from the data. Labels need no y_bound.
+        Public bounds of entries; never derive them from the data. Labels need no y_bound.
     radius : float
         Coefficients have Euclidean norm at most this.
     ridge : float
@@ -99,6 +99,8 @@ class Problem:
     >>> problem = Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=2.0)
     >>> problem.score([0, 1]), problem.n_supports
     (0.0, 6)
+    >>> problem
+    <Problem: 2 of 4 columns; loss=Squared(), x_bound=1, y_bound=1, radius=2, ridge=0>
     """
 
     def __init__(
@@ -188,6 +190,16 @@ class Problem:
                 f"{len(self.exclude)} excluded it must lie between {low} and {high}"
             )
         self.free: NDArray[np.intp] = np.delete(np.arange(p), [*self.include, *self.exclude])
+
+    def __repr__(self) -> str:
+        """Return what is public; the number of rows need not be."""
+        y_bound = "" if self.loss.classification else f"y_bound={self.y_bound:g}, "
+        fixed = {"included": len(self.include), "excluded": len(self.exclude)}
+        counts = "".join(f", {count} {name}" for name, count in fixed.items() if count)
+        return (
+            f"<Problem: {self.size} of {self.n_columns} columns{counts}; loss={self.loss!r}, "
+            f"x_bound={self.x_bound:g}, {y_bound}radius={self.radius:g}, ridge={self.ridge:g}>"
+        )
 
     @property
     def n_rows(self) -> int:

@@ -233,6 +233,6 @@ def test_the_promise_is_made_before_the_table_is_seen() -> None:
         promise = mechanism.guarantee(problems[0])
         assert promise.sensitivity == (3 * 25 / 8 if neighbours == "replace-one" else 9.0)
         assert promise.delta == 0.0
-        assert "rounding of the scores" not in str(promise)
+        assert "rounding of the scores" not in promise.sentence
         level = mechanism._noise_level(problems[0])
         assert math.isclose(level, mechanism._noise_level(problems[1]))

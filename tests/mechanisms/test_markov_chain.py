@@ -528,7 +528,7 @@ def test_guarantee() -> None:
     promise = MarkovChain(1.0, steps=77).guarantee(problem)
     assert promise.epsilon == 1.0
     assert promise.sensitivity == pytest.approx(case.delta())
-    assert "stationary law after 77 steps" in str(promise)
+    assert "stationary distribution after 77 steps" in str(promise)
     assert "nobody has checked" in str(promise)
     other = MarkovChain(1.0, ball="l1").guarantee(problem)
     assert other.sensitivity == pytest.approx(l1_delta(case))

@@ -125,7 +125,7 @@ def test_guarantees() -> None:
     assert "nobody has checked" in str(alone)
     promise = Mistakes(1.0, delta=1e-6).guarantee(q)
     assert (promise.epsilon, promise.delta, promise.condition) == (1.0, 1e-6, None)
-    assert "(1, 1e-06)-differentially private" in str(promise)
+    assert "(1, 1e-06)-differentially private" in promise.sentence
 
 
 def test_a_refusal_is_the_same_for_all_data() -> None:

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
-from dpsubset.errors import BudgetError
+from dpsubset.errors import BudgetError, InputError
 from dpsubset.privacy import Guarantee
 from dpsubset.privacy import ledger as module
 from dpsubset.privacy.ledger import Ledger
@@ -37,9 +37,12 @@ def promise(epsilon: float = STEP) -> Guarantee:
     return Guarantee("exponential mechanism", epsilon, "replace-one", 1.0)
 
 
-def spend(path: str, name: str, mark: Mark = bool, epsilon: float = STEP) -> None:
+def spend(
+    path: str, name: str, mark: Mark = bool, epsilon: float = STEP, table: str | None = None
+) -> None:
     """Make one charge; tell when its block is entered and when all is over."""
-    with Ledger(path).charge(promise(epsilon), {"name": name}) as record:
+    asked = {"name": name} | ({} if table is None else {"table": table})
+    with Ledger(path).charge(promise(epsilon), asked) as record:
         mark(f"running {name}")
         record({"support": [1]})
     mark(f"released {name}")
@@ -72,9 +75,17 @@ class Child:
 
 
 def crowd(
-    path: str, processes: int, tries: int, epsilon: float, create: Any = None, threads: int = 0
+    path: str,
+    processes: int,
+    tries: int,
+    epsilon: float,
+    create: Any = None,
+    threads: int = 0,
+    tables: int = 0,
 ) -> list[str]:
     """Let processes start together and spend; return all their marks.
+
+    With `tables` each process charges for one of so many tables.
 
     With `create` all of them also create the ledger, with that budget. With `threads` each process
     spends in so many threads: locks on files belong to a process, not to a thread.
@@ -84,10 +95,13 @@ def crowd(
     def tried(name: str, mark: Mark) -> None:
         try:
             for j in range(tries):
+                table = f"table {int(name.split('.')[0]) % tables}" if tables else None
                 try:
-                    spend(path, f"{name}.{j}", mark, epsilon)
+                    spend(path, f"{name}.{j}", mark, epsilon, table)
                 except BudgetError:
                     mark("BudgetError")
+                except InputError:
+                    mark("InputError")
         except Exception as error:
             mark(f"{type(error).__name__}: {error}")
 
@@ -225,16 +239,49 @@ def killed_by_call(k: int, work: Callable[[Mark], object]) -> tuple[bool, list[s
 KILLS = {"line": killed_by_line, "call": killed_by_call}
 
 
-def kills(path: str, kind: str, stride: int = 1) -> dict[str, Any]:
-    """Kill one charge at every point; return where the points fell and what was wrong."""
+def make_old(path: str) -> None:
+    """Turn a ledger without a name into one of the version before names."""
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE subject")  # with its triggers
+    connection.execute("PRAGMA user_version = 1")
+    connection.execute("VACUUM")
+    connection.close()
+
+
+def misnamed(path: str, table: str) -> Iterator[str]:
+    """Say if a killed charge left a name without a spend, or a spend without a name."""
+    connection = sqlite3.connect(path)
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    connection.close()
+    known, spent = Ledger(path).table, "last" in names(path)
+    if known != (table if spent else None):
+        yield f"named {known}"
+    if spent and version != 2:
+        yield f"spent in version {version}"
+
+
+def kills(
+    path: str, kind: str, stride: int = 1, table: str | None = None, old: bool = False
+) -> dict[str, Any]:
+    """Kill one charge at every point; return where the points fell and what was wrong.
+
+    With `table` the charge gives the ledger its name; an `old` ledger is of the version before.
+    """
+    if old:
+        make_old(path)
     earlier = names(path)
     falls: dict[str, int] = {}
     wrong: list[str] = []
     for k in itertools.count(1, stride):
         copy = f"{path}.{k}"
         shutil.copyfile(path, copy)
-        killed, marks = KILLS[kind](k, lambda mark, copy=copy: spend(copy, "last", mark))
-        found = [*verdict(copy, marks, earlier), *drained(copy)]
+        killed, marks = KILLS[kind](
+            k, lambda mark, copy=copy: spend(copy, "last", mark, table=table)
+        )
+        found = list(verdict(copy, marks, earlier))
+        if table is not None:
+            found += misnamed(copy, table)
+        found += drained(copy)
         wrong += [f"{kind} {k}: {complaint}" for complaint in found]
         if not killed:
             return {"points": sum(falls.values()), "falls": falls, "wrong": wrong, "last": marks}
@@ -431,8 +478,28 @@ def charge_late() -> None:
     Ledger.charge = late
 
 
+def name_apart() -> None:
+    """Give the ledger its name in a transaction of its own, before the spend."""
+    spent = Ledger._spend
+
+    def apart(self: Ledger, guarantee: Guarantee, asked: str, table: str | None) -> str:
+        with self._open(writing=True) as connection:
+            module._name(connection, table, self.path)
+        return spent(self, guarantee, asked, table)
+
+    Ledger._spend = apart
+
+
+def name_nothing() -> None:
+    """Do not look at names."""
+    spent = Ledger._spend
+    Ledger._spend = lambda self, guarantee, asked, table: spent(self, guarantee, asked, None)
+
+
 BROKEN: dict[str, Callable[[], None]] = {
     "late": charge_late,
+    "named apart": name_apart,
+    "any table": name_nothing,
     "slow": lambda: rewrite(pause=0.005),  # and not broken
     "deferred": lambda: rewrite(("BEGIN", "BEGIN"), pause=0.005),
     "in pieces": lambda: rewrite(("BEGIN", "SELECT 1"), ("COMMIT", "SELECT 1"), pause=0.005),

@@ -101,6 +101,23 @@ def test_processes_that_create_the_same_ledger(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["0", "1", "2"]  # and no other file is left
 
 
+@pytest.mark.parametrize("broken", ["slow", "any table"])
+def test_the_first_of_many_names_the_table(memory: Path, broken: str) -> None:
+    """Processes race with two tables: one name wins, and all charges for the other are refused."""
+    options = {"processes": 20, "tries": 2, "epsilon": 0.1, "tables": 2, "broken": broken}
+    counts, released = crowd(memory / "a", 9.0, **options)
+    ledger = Ledger(memory / "a")
+    tables = {entry.table for entry in ledger.history()}
+    if broken == "any table":  # a twin that does not check is seen
+        assert tables == {"table 0", "table 1"}
+        assert counts["InputError"] == 0
+        return
+    assert tables == {ledger.table} < {"table 0", "table 1"}
+    assert counts == {"running": 20, "released": 20, "InputError": 20}
+    assert len({int(name.split(".")[0]) % 2 for name in released}) == 1
+    assert ledger.spent == (2.0, 0.0)
+
+
 def test_one_spend_is_one_release(memory: Path) -> None:
     """A block that ends in two processes releases in one of them."""
     marks = run("fork", memory / "a", budget=1.0)
@@ -188,6 +205,28 @@ def test_broken_twins_of_the_kills(memory: Path, broken: str, complaint: str) ->
     for kind, stride in (("line", 5), ("call", 11)):
         found = run("kills", memory / kind, kind=kind, stride=stride, broken=broken, **KILLS)
         assert any(complaint in line for line in found["wrong"])
+
+
+@LINUX
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("kind", ["line", "call"])
+def test_a_process_killed_while_it_names_the_table(memory: Path, old: bool, kind: str) -> None:
+    """The name, the new version of an old file and the spend are there together or not at all."""
+    found = run("kills", memory / "a", kind=kind, table="study", old=old, **KILLS)
+    assert found["wrong"] == []
+    if kind == "call" and found["points"] == 0:
+        pytest.skip("this system does not let a process be stopped at its system calls")
+    assert found["last"] == ["running last", "released last"]
+    for where in ("before, unspent", "before, spent", "inside, spent"):
+        assert found["falls"][where] >= 5
+
+
+@LINUX
+@pytest.mark.parametrize("old", [False, True])
+def test_broken_twin_of_the_name(memory: Path, old: bool) -> None:
+    twin = {"broken": "named apart", "table": "study", "old": old}
+    found = run("kills", memory / "a", kind="line", stride=5, **twin, **KILLS)
+    assert any("named study" in line for line in found["wrong"])
 
 
 @LINUX

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,42 +24,43 @@ from dpsubset.errors import InputError, without_context
 from dpsubset.losses import Loss, as_loss
 from dpsubset.selection import Selection
 
-__all__ = ["ask", "read"]
+__all__ = ["Source", "ask", "read"]
 
 S = TypeVar("S", bound=Selection)
 
 
-def ask(
-    kind: type[S],
-    table: Path,
-    target: str,
-    bounds: Path | None,
-    features: str | None,
-    classes: str | None,
-    options: dict[str, Any],
-) -> S:
+@dataclass(frozen=True)
+class Source:
+    """Where a table is, and what the user said about it beside the question."""
+
+    table: Path
+    target: str
+    bounds: Path | None
+    features: str | None
+    classes: str | None
+    table_name: str | None
+
+
+def ask(kind: type[S], source: Source, options: dict[str, Any]) -> S:
     """State a selection of a file; all that is wrong for any rows is found here."""
+    table, target = source.table, source.target
     loss = as_loss(options["loss"])
-    two = _classes(classes, loss)
-    if bounds is None:
+    two = _classes(source.classes, loss)
+    if source.bounds is None:
         raise InputError(
             f"--bounds is missing: the bounds of the columns must be public knowledge. "
             f"`dpsubset schema {table} --output bounds.toml` writes a template to fill in"
         )
     given = options | {name: tuple(options[name] or ()) for name in ("always_include", "exclude")}
     known = read_names(table)
-    chosen = pick_features(
-        known, target, listed(features, "--features"), given["always_include"], given["exclude"]
-    )
+    wanted = listed(source.features, "--features")
+    chosen = pick_features(known, target, wanted, given["always_include"], given["exclude"])
     limited = None if loss.classification else target
-    stated = read_bounds(bounds, chosen, limited, known=known)
-    schema = Schema(
-        chosen,
-        column_limits(stated.columns, chosen, len(chosen)),
-        Target(stated.target, two),
-        target,
-    )
-    return kind(schema=schema, table=table.name, called=named(given), **given)
+    stated = read_bounds(source.bounds, chosen, limited, known=known)
+    limits = column_limits(stated.columns, chosen, len(chosen))
+    schema = Schema(chosen, limits, Target(stated.target, two), target)
+    name = source.table_name or table.name
+    return kind(schema=schema, table=name, called=named(given), **given)
 
 
 def read(selection: Selection, path: Path) -> Table:

@@ -40,9 +40,9 @@ def audit(
     seed: Annotated[int, typer.Option(help="Of the synthetic tables.")] = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Audit mechanisms on synthetic tables: exact laws, draws, and a replay with the same bits.
+    """Audit mechanisms on synthetic tables: exact distributions, draws, and a replay of the bits.
 
-    No table of yours is read. Exit code 1 if a promise is broken.
+    No table of yours is read. Exit code 1 if a guarantee is broken.
     """
     with ending(as_json):
         from dpsubset.audit.campaign import AUDITED, LOSSES, campaign

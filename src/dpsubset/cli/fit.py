@@ -27,6 +27,7 @@ def fit(
     bounds: options.Bounds = None,
     features: options.Features = None,
     classes: options.Classes = None,
+    table_name: options.TableName = None,
     ledger: options.Ledger = None,
     as_json: options.Json = False,
     quiet: Annotated[
@@ -40,7 +41,7 @@ def fit(
     Options on ridge and radius are those of the selection.
     """
     with ending(as_json):
-        from dpsubset.cli.asked import ask, read
+        from dpsubset.cli.asked import Source, ask, read
         from dpsubset.cli.selecting import seeded_warning
         from dpsubset.cli.show import print_left, print_model, print_warnings
         from dpsubset.cli.writing import waiting, writing
@@ -57,7 +58,8 @@ def fit(
         silent = quiet or as_json
         with writing(output, keep=(table, bounds, ledger)) as write:
             with waiting("fitting a model", shown=not silent):
-                model = ask(Model, table, target, bounds, features, classes, given)
+                source = Source(table, target, bounds, features, classes, table_name)
+                model = ask(Model, source, given)
                 model.method.prepare(model.fit_problem(model.rehearsal()), seeded=_seeded(given))
                 budget = as_ledger(ledger)
                 problem = model.problem(read(model, table))

@@ -29,19 +29,28 @@ def ledger(
         str | None,
         typer.Option(help="What it is meant for: replace-one if not given, or add-remove."),
     ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            help="The name of the table that it is for; if not given, that of the first one that "
+            "is charged. Other tables are refused."
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Begin a privacy budget in a file, or show what was spent of one, on what.
 
-    `select` and `fit` charge it with --ledger. Use one ledger for one table.
+    `select` and `fit` charge it with --ledger. A ledger is for one table, known by its name (that
+    of its file, or --table-name), and refuses others.
     """
     with ending(as_json):
         from dpsubset.privacy import Ledger
 
-        found = Ledger(path, epsilon, delta, neighbours)
+        found = Ledger(path, epsilon, delta, neighbours, table)
         if as_json:
             budget = {"epsilon": found.epsilon, "delta": found.delta}
             content = {
+                "table": found.table,
                 "budget": budget | {"neighbours": found.neighbours},
                 "spent": dict(zip(("epsilon", "delta"), found.spent, strict=True)),
                 "history": [entry.to_dict() for entry in found.history()],
@@ -52,7 +61,8 @@ def ledger(
 
 
 def _print_ledger(ledger: Ledger) -> None:
-    from dpsubset.cli.show import printable
+    from dpsubset.privacy.guarantee import rounded_up
+    from dpsubset.privacy.shown import printable
 
     typer.echo(str(ledger))
     history = ledger.history()
@@ -62,9 +72,11 @@ def _print_ledger(ledger: Ledger) -> None:
             released.get("columns") or released.get("positions") or released.get("support") or ()
         )
         shown = ", ".join(printable(str(name)) for name in names)
+        unnamed = " (table unnamed)" if entry.table is None else ""
         typer.echo(
-            f"{entry.number:>4}  {entry.time}  epsilon {entry.guarantee.epsilon:<8.6g} delta "
-            f"{entry.guarantee.delta:<8.3g} {entry.outcome:<9} {entry.guarantee.mechanism}: {shown}"
+            f"{entry.number:>4}  {entry.time}  epsilon {rounded_up(entry.guarantee.epsilon):<8} "
+            f"delta {rounded_up(entry.guarantee.delta):<8} {entry.outcome:<9} "
+            f"{printable(entry.guarantee.mechanism)}{unnamed}: {shown}"
         )
     conditions = dict.fromkeys(e.guarantee.condition for e in history if e.guarantee.condition)
     for condition in conditions:

@@ -35,6 +35,13 @@ Features = Annotated[
         rich_help_panel=TABLE,
     ),
 ]
+TableName = Annotated[
+    str | None,
+    typer.Option(
+        help="What records and the ledger call the table; the name of its file if not given.",
+        rich_help_panel=TABLE,
+    ),
+]
 Classes = Annotated[
     str | None,
     typer.Option(

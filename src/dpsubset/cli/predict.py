@@ -35,10 +35,10 @@ def predict(
     with ending(as_json):
         import polars as pl
 
-        from dpsubset.cli.show import printable
         from dpsubset.cli.writing import writing
         from dpsubset.data import read_columns
         from dpsubset.model_file import read_model
+        from dpsubset.privacy.shown import printable
 
         with writing(output, keep=(table, model)) as write:
             stored = read_model(model)

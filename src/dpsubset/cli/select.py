@@ -21,6 +21,7 @@ def select(
     bounds: options.Bounds = None,
     features: options.Features = None,
     classes: options.Classes = None,
+    table_name: options.TableName = None,
     ledger: options.Ledger = None,
     output: Annotated[
         Path | None,
@@ -51,13 +52,15 @@ def select(
     --mechanism all compares the first four, each a release that spends its own epsilon.
     """
     with ending(as_json):
+        from dpsubset.cli.asked import Source
         from dpsubset.cli.selecting import select_columns
         from dpsubset.cli.show import print_outcome, print_warnings, to_json
         from dpsubset.cli.writing import waiting, writing
 
         with writing(output, keep=(table, bounds, ledger)) as write:
             with waiting("selecting columns", shown=not (quiet or as_json)):
-                outcome = select_columns(table, target, bounds, features, classes, ledger, given)
+                source = Source(table, target, bounds, features, classes, table_name)
+                outcome = select_columns(source, ledger, given)
             # Neither a full disk nor a closed terminal may lose a release that was paid for.
             try:
                 if as_json:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpsubset.cli.asked import ask, read
+from dpsubset.cli.asked import Source, ask, read
 from dpsubset.errors import BudgetError, RefusedError, UnprovenError
 from dpsubset.mechanisms.named import MECHANISMS, OWN_OPTIONS
 from dpsubset.privacy import Guarantee, Ledger
@@ -64,15 +64,7 @@ class Outcome:
         return decimal_sum(line.guarantee.delta for line in self.lines if line.spent)
 
 
-def select_columns(
-    table: Path,
-    target: str,
-    bounds: Path | None,
-    features: str | None,
-    classes: str | None,
-    ledger: Path | None,
-    options: dict[str, Any],
-) -> Outcome:
+def select_columns(source: Source, ledger: Path | None, options: dict[str, Any]) -> Outcome:
     """Check everything that does not need the rows, read them, release.
 
     Raises
@@ -82,11 +74,9 @@ def select_columns(
     UnprovenError, RefusedError, BudgetError
         If the only mechanism asked for released nothing.
     """
-    asked = [
-        ask(Selection, table, target, bounds, features, classes, given) for given in _each(options)
-    ]
+    asked = [ask(Selection, source, given) for given in _each(options)]
     budget = as_ledger(ledger)
-    rows = read(asked[0], table)
+    rows = read(asked[0], source.table)
     for selection in asked:
         selection.guarantee(selection.problem(rows))
     lines = tuple(_line(selection, rows, budget, len(asked) > 1) for selection in asked)
@@ -97,7 +87,7 @@ def select_columns(
     ]
     seeded = seeded_warning(options["seed"])
     return Outcome(
-        target=target,
+        target=source.target,
         n_features=asked[0].schema.n_columns,
         lines=lines,
         warnings=tuple(text for text in [*found, seeded] if text is not None),

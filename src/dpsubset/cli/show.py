@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from textwrap import indent
 from typing import Any
 
 import typer
@@ -13,16 +14,10 @@ from rich.text import Text
 
 from dpsubset.cli.selecting import Line, Outcome
 from dpsubset.model_file import LinearModel
-from dpsubset.privacy import Ledger
+from dpsubset.privacy import Guarantee, Ledger
+from dpsubset.privacy.shown import printable
 
-__all__ = [
-    "print_left",
-    "print_model",
-    "print_outcome",
-    "print_warnings",
-    "printable",
-    "to_json",
-]
+__all__ = ["print_left", "print_model", "print_outcome", "print_warnings", "to_json"]
 
 _TIMES = "The seconds depend on the data and are no part of the guarantee."
 
@@ -88,20 +83,7 @@ def print_model(model: LinearModel) -> None:
     for name, value in zip(model.columns, model.coefficients, strict=True):
         console.print(f"  {printable(name):{width}}  {value:.6g}", soft_wrap=True)
     console.print(f"  {'intercept':{width}}  {model.intercept:.6g}", soft_wrap=True)
-    console.print(Text("Guarantee", style="bold"))
-    console.print(f"  {model.guarantee['sentence']}", soft_wrap=True)
-
-
-def printable(name: str) -> str:
-    r"""Return a column name without characters that would steer the terminal.
-
-    >>> printable("age\x1b[2J")
-    'age\\x1b[2J'
-    """
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in name
-    )
+    _print_guarantee(console, Guarantee.from_dict(model.guarantee))
 
 
 def _print_release(console: Console, outcome: Outcome, line: Line) -> None:
@@ -110,8 +92,12 @@ def _print_release(console: Console, outcome: Outcome, line: Line) -> None:
     console.print(Text(head, style="bold"))
     for name in columns:
         console.print(f"  {printable(name)}", soft_wrap=True)
+    _print_guarantee(console, line.guarantee)
+
+
+def _print_guarantee(console: Console, guarantee: Guarantee) -> None:
     console.print(Text("Guarantee", style="bold"))
-    console.print(f"  {line.guarantee}", soft_wrap=True)
+    console.print(indent(str(guarantee), "  "), soft_wrap=True)
 
 
 def _print_comparison(console: Console, outcome: Outcome, timings: bool) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.checks import positive
 from dpsubset.errors import InputError
+from dpsubset.mechanisms.base import options_of
 from dpsubset.privacy import Guarantee, Randomness, as_randomness, check_neighbours
 from dpsubset.privacy.guarantee import seeded_if
 from dpsubset.privacy.ledger import LedgerLike, as_ledger
@@ -24,7 +25,7 @@ __all__ = ["CoefficientMechanism", "Coefficients"]
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Private coefficients, one for each column of the support, and what they promise."""
+    """Private coefficients, one for each column of the support, and what they guarantee."""
 
     support: tuple[int, ...]
     values: tuple[float, ...]
@@ -70,8 +71,7 @@ class CoefficientMechanism(ABC):
         self.ledger = as_ledger(ledger)
 
     def __repr__(self) -> str:
-        options = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({options})"
+        return options_of(self)
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; it depends on public parameters only."""

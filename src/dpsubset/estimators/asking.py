@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -16,6 +17,7 @@ from dpsubset.data.target import Target, plan_target
 from dpsubset.errors import InputError, at_once
 from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
 from dpsubset.losses import as_loss
+from dpsubset.privacy.shown import fields_html
 from dpsubset.problem import Problem
 from dpsubset.selection import Selection
 
@@ -93,6 +95,24 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         copied = super().__sklearn_clone__()
         copied._lineage = self._family().copy()
         return copied
+
+    def _repr_html_inner(self) -> str:
+        return f"{super()._repr_html_inner()}{self._released_html()}"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._released_html()
+        return bundle
+
+    def _released_html(self) -> str:
+        """Return the released columns and the guarantee for a notebook, once there are any."""
+        support, guarantee = getattr(self, "support_", None), getattr(self, "guarantee_", None)
+        if support is None or guarantee is None:
+            return ""
+        names = getattr(self, "feature_names_in_", range(len(support)))
+        columns = ", ".join(str(names[j]) for j in np.flatnonzero(support))
+        return f"{fields_html([('columns', columns or 'none')])}{guarantee._repr_html_()}"
 
     def _family(self) -> Lineage:
         """Return this estimator's place among its copies."""

@@ -92,7 +92,7 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     support_ : array of bool, shape (p,)
         The selected columns.
     guarantee_ : Guarantee
-        What the release guarantees; prints as a sentence.
+        What the release guarantees; prints in plain words.
     release_ : Release
         The released column indices and the guarantee.
     classes_ : array of two classes

@@ -1,7 +1,8 @@
-"""What every mechanism does: promise, release once, and be drawn from in experiments."""
+"""What every mechanism does: guarantee, release once, and be drawn from in experiments."""
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
@@ -25,13 +26,14 @@ from dpsubset.privacy import (
     compose,
     exponent,
 )
-from dpsubset.privacy.guarantee import seeded_if
+from dpsubset.privacy.guarantee import rounded_up, seeded_if
 from dpsubset.privacy.ledger import LedgerLike, as_ledger
+from dpsubset.privacy.shown import fields_html
 from dpsubset.problem import Problem, check_problem
 from dpsubset.records import charging, described, record
 from dpsubset.sampling.pieces import Support, list_region
 
-__all__ = ["Mechanism", "Release", "Sampler"]
+__all__ = ["Mechanism", "Release", "Sampler", "options_of"]
 
 Sampler = Callable[[Randomness], Support]
 
@@ -43,8 +45,8 @@ _REFUSED = (
     "more rows, make it pass more often"
 )
 _LAW_IS_NO_RELEASE = (
-    "the exact law is no private output, so a mechanism with a ledger does not show it: use one "
-    "without, on tables that may be seen"
+    "the exact distribution is no private output, so a mechanism with a ledger does not show it: "
+    "use one without, on tables that may be seen"
 )
 
 
@@ -54,12 +56,34 @@ class Release:
 
     `support` are positions among the owner's columns, `columns` their names, if they have any;
     `asked` are the public settings.
+
+    >>> Release((1, 4), Guarantee("exponential mechanism", 1.0, "replace-one", 4.0))
+    <Release: columns 1, 4; exponential mechanism, epsilon 1, replace-one>
     """
 
     support: tuple[int, ...]
     guarantee: Guarantee
     columns: tuple[str, ...] | None = None
     asked: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        known = self.guarantee
+        delta = f", delta {rounded_up(known.delta)}" if known.delta else ""
+        condition = ", on a condition" if known.condition else ""
+        seeded = ", SEEDED" if known.randomness == "seeded" else ""
+        return (
+            f"<Release: columns {self._columns()}; {known.mechanism}, epsilon "
+            f"{rounded_up(known.epsilon)}{delta}, {known.neighbours}{condition}{seeded}>"
+        )
+
+    def __str__(self) -> str:
+        return f"columns {self._columns()}\n\n{self.guarantee}"
+
+    def _repr_html_(self) -> str:
+        return fields_html([("columns", self._columns())]) + self.guarantee._repr_html_()
+
+    def _columns(self) -> str:
+        return ", ".join(map(str, self.columns or self.support)) or "none"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record: what was asked and released, and the guarantee, as plain values."""
@@ -76,7 +100,7 @@ class Mechanism(ABC):
     epsilon : float
         The budget of one release.
     neighbours : "replace-one" or "add-remove"
-        Which tables the promise compares. Under add-remove the number of rows is private too.
+        Which tables the guarantee compares. Under add-remove the number of rows is private too.
     sensitivity : "tight" or "paper"
         The bound on how far one row moves a score (T2).
     limits : Limits, optional
@@ -104,8 +128,7 @@ class Mechanism(ABC):
         self.ledger = as_ledger(ledger)
 
     def __repr__(self) -> str:
-        options = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({options})"
+        return options_of(self)
 
     def kappa(self, problem: Problem) -> float:
         """Return the exponent of the scores: eps/(2 Delta) or eps/Delta (T3)."""
@@ -113,7 +136,7 @@ class Mechanism(ABC):
         return exponent(self.epsilon, problem.sensitivity(self.sensitivity), self.neighbours)
 
     def guarantee(self, problem: Problem) -> Guarantee:
-        """Return the promise; it depends on public parameters only."""
+        """Return the guarantee; it depends on public parameters only."""
         check_problem(problem)
         return Guarantee(
             self.name,
@@ -204,7 +227,7 @@ class Mechanism(ABC):
         check_problem(problem)
         if problem.n_supports > _LARGEST_LAW:
             raise InputError(
-                f"the law is listed for up to {_LARGEST_LAW} supports; this problem has "
+                f"the distribution is listed for up to {_LARGEST_LAW} supports; this problem has "
                 f"{problem.n_supports}"
             )
         supports, scores = list_region(cut_maker(problem), root(problem))
@@ -248,3 +271,19 @@ class Mechanism(ABC):
     @abstractmethod
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
         """Return the log probability of every support from all scores."""
+
+
+def options_of(mechanism: Any) -> str:
+    """Return a call that makes the mechanism, without the options that are at their default.
+
+    >>> from dpsubset import Exponential, SampleAggregate
+    >>> Exponential(1.0), SampleAggregate(2, blocks=9)
+    (Exponential(epsilon=1.0), SampleAggregate(epsilon=2.0, blocks=9))
+    """
+    held, options = vars(mechanism), []
+    for name, parameter in inspect.signature(type(mechanism)).parameters.items():
+        value, usual = held.get(name, parameter.default), parameter.default
+        by_name = isinstance(usual, str) and usual == getattr(value, "name", None)
+        if not (value is usual or by_name or (type(value) is type(usual) and value == usual)):
+            options.append(f"{name}={value!r}")
+    return f"{type(mechanism).__name__}({', '.join(options)})"

@@ -108,11 +108,11 @@ class MarkovChain(Mechanism):
         return exponent(self.epsilon, self._delta(problem, self.sensitivity), self.neighbours)
 
     def guarantee(self, problem: Problem) -> Guarantee:
-        """Return the promise of the stationary law, with the condition that it was reached."""
+        """Return the guarantee of the stationary distribution, if that was reached."""
         condition = (
-            f"the chain has come to its stationary law after {self.steps} steps, on this table and "
-            "on all its neighbours, which nobody has checked (at a total variation distance of eta "
-            "from it, delta = (1 + e^epsilon) eta)"
+            f"the chain has come to its stationary distribution after {self.steps} steps, on this "
+            "table and on all its neighbours, which nobody has checked (at a total variation "
+            "distance of eta from it, delta = (1 + e^epsilon) eta)"
         )
         delta = self._delta(problem, self.sensitivity)
         return replace(super().guarantee(problem), sensitivity=delta, condition=condition)

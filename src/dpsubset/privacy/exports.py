@@ -12,7 +12,7 @@ __all__ = ["check_unconditional", "to_dp_event"]
 
 
 def check_unconditional(guarantee: Guarantee) -> None:
-    """Refuse a promise that others could not add up with theirs."""
+    """Refuse a guarantee that others could not add up with theirs."""
     if guarantee.condition is not None:
         raise InputError(
             f"the guarantee of the {guarantee.mechanism} has a condition, which another library "

@@ -1,4 +1,4 @@
-"""A guarantee: a value that exists before any data is touched, and prints as a sentence."""
+"""A guarantee: a value that exists before any data is touched, and prints in plain words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from importlib import resources
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from dpsubset.checks import one_of
 from dpsubset.errors import InputError, without_context
 from dpsubset.privacy.neighbours import NEIGHBOURS, check_neighbours
+from dpsubset.privacy.shown import fields_html, fields_text, paragraph_html, printable
 
 __all__ = [
     "Guarantee",
@@ -30,6 +32,17 @@ __all__ = [
 SYSTEM = "operating system"
 SEEDED = "seeded"
 
+_RELATIONS = {"replace-one": "one row replaced", "add-remove": "one row added or removed"}
+_PAIRS = {
+    "replace-one": "any two tables that differ in one person's row",
+    "add-remove": "any table and the same table without one person's row",
+}
+_SOURCES = {
+    SYSTEM: "operating system",
+    SEEDED: "SEEDED, for experiments only: anyone who knows the seed can undo the protection",
+}
+_LARGEST_FACTOR = 10  # of epsilons whose e^epsilon is a number that people can picture
+
 
 def rounded_up(value: float) -> str:
     """Return a short number that is not below the value."""
@@ -39,12 +52,18 @@ def rounded_up(value: float) -> str:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a release promises, to whom, and on what it rests.
+    """What a release guarantees, to whom, and on what it rests.
+
+    It prints in plain words; `sentence` is the exact statement.
 
     >>> print(Guarantee("exponential mechanism", 1.0, "add-remove", sensitivity=4.0))
-    The exponential mechanism is 1-differentially private for tables of which one has one row more \
-(sensitivity 4; operating system's randomness; meant in exact arithmetic, rounding of the scores \
-adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
+    mechanism    exponential mechanism
+    epsilon      1
+    neighbours   one row added or removed
+    sensitivity  4
+    randomness   operating system
+    Whatever is released, its chance differs by a factor of at most e^1 = 2.72 between any table \
+and the same table without one person's row.
     """
 
     mechanism: str
@@ -71,6 +90,52 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         one_of(self.randomness, "randomness", (SYSTEM, SEEDED))
 
     def __str__(self) -> str:
+        return f"{fields_text(self._fields())}\n{self._plainly()}"
+
+    def _repr_html_(self) -> str:
+        return fields_html(self._fields()) + paragraph_html(self._plainly())
+
+    def _fields(self) -> list[tuple[str, str]]:
+        """Return what the table of fields shows."""
+        shown = {
+            "mechanism": printable(self.mechanism),
+            "epsilon": rounded_up(self.epsilon),
+            "delta": rounded_up(self.delta) if self.delta else None,
+            "neighbours": _RELATIONS[self.neighbours],
+            "condition": printable(self.condition) if self.condition else None,
+            "sensitivity": None if self.sensitivity is None else rounded_up(self.sensitivity),
+            "randomness": _SOURCES[self.randomness],
+        }
+        return [(name, value) for name, value in shown.items() if value is not None]
+
+    def _plainly(self) -> str:
+        """Return what is guaranteed, for people who know no formulas."""
+        reserves = []
+        if self.condition:
+            reserves.append("only if the condition above holds")
+        if self.randomness == SEEDED:
+            reserves.append("if the randomness were not seeded")
+        together = ", all parts together" if self.sensitivity is None else ""
+        subject, rest = f"whatever is released{together}, its chance differs", ""
+        if self.delta:
+            subject = f"whatever set of answers one looks at{together}, its chance differs"
+            rest = f", plus at most {rounded_up(self.delta)},"
+        opening = f"{', and '.join(reserves)}: " if reserves else ""
+        text = (
+            f"{opening}{subject} by a factor of at most {_factor(self.epsilon)}{rest} between "
+            f"{_PAIRS[self.neighbours]}."
+        )
+        return text[0].upper() + text[1:]
+
+    @property
+    def sentence(self) -> str:
+        """The exact statement, with sensitivity, concentrated privacy and rounding.
+
+        >>> print(Guarantee("exponential mechanism", 1.0, "add-remove", 4.0, rho=0.125).sentence)
+        The exponential mechanism is 1-differentially private for tables of which one has one row \
+more (sensitivity 4; also 0.125-zCDP; operating system's randomness; meant in exact arithmetic, \
+rounding of the scores adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
+        """
         budget = rounded_up(self.epsilon)
         if self.delta:
             budget = f"({budget}, {rounded_up(self.delta)})"
@@ -84,11 +149,11 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         if self.rho is not None:
             basis.insert(0, f"also {rounded_up(self.rho)}-zCDP")
         if self.sensitivity is not None:
-            basis.insert(0, f"sensitivity {self.sensitivity:.6g}")
+            basis.insert(0, f"sensitivity {rounded_up(self.sensitivity)}")
         if self.precision:
             basis[-1] += (
-                f", rounding of the scores adds a factor 1 + {4 * self.precision:g} n to epsilon, "
-                "n the number of rows"
+                f", rounding of the scores adds a factor 1 + {rounded_up(4 * self.precision)} n "
+                "to epsilon, n the number of rows"
             )
         return (
             f"The {self.mechanism} is {budget}-differentially private for "
@@ -97,7 +162,7 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; `schema()` describes them."""
-        return {**asdict(self), "bounds": dict(self.bounds), "sentence": str(self)}
+        return {**asdict(self), "bounds": dict(self.bounds), "sentence": self.sentence}
 
     @classmethod
     @without_context
@@ -145,7 +210,7 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
             return self
         if self.condition is not None:
             raise InputError(
-                "a promise with a condition says nothing of two rows: the table in between need "
+                "a guarantee with a condition says nothing of two rows: the table in between need "
                 "not meet it"
             )
         return replace(
@@ -157,7 +222,7 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
         )
 
     def implies(self, other: Guarantee) -> bool:
-        """Say whether this promise, kept, keeps the other one too.
+        """Say whether this guarantee, kept, keeps the other one too.
 
         >>> strong = Guarantee("exponential mechanism", 0.5, "add-remove", 4.0)
         >>> weak = Guarantee("exponential mechanism", 1.0, "replace-one", 4.0)
@@ -180,12 +245,12 @@ adds a factor 1 + 4e-12 n to epsilon, n the number of rows).
 
 
 def with_bounded_range(promise: Guarantee) -> Guarantee:
-    """Return the promise where log ratios span at most epsilon: rho is epsilon^2/8 (T30)."""
+    """Return the guarantee where log ratios span at most epsilon: rho is epsilon^2/8 (T30)."""
     return replace(promise, rho=promise.epsilon * promise.epsilon / 8.0)
 
 
 def seeded_if(seeded: bool, promise: Guarantee) -> Guarantee:
-    """Return the promise, marked as an experiment's if its randomness is seeded."""
+    """Return the guarantee, marked as an experiment's if its randomness is seeded."""
     return replace(promise, randomness=SEEDED) if seeded else promise
 
 
@@ -222,13 +287,34 @@ def rounded_down(exact: Fraction) -> float:
     return near if Fraction(repr(near)) <= exact else math.nextafter(near, -math.inf)
 
 
+def _factor(epsilon: float) -> str:
+    """Return e^epsilon in words that mean something, rounded up.
+
+    >>> _factor(1.0), _factor(0.01), _factor(7.0)
+    ('e^1 = 2.72', 'e^0.01 = 1.011', 'e^7 = 1,097')
+    >>> _factor(40.0)
+    'e^40 (so large that it protects hardly anyone)'
+    """
+    power = rounded_up(epsilon)
+    name = f"e^({power})" if "e" in power else f"e^{power}"
+    if epsilon > _LARGEST_FACTOR:
+        return f"{name} (so large that it protects hardly anyone)"
+    if epsilon == 0:
+        return f"{name} = 1"
+    value = max(Context(prec=40).exp(Decimal(power)), Decimal("1.000001"))
+    places = 2 if value < 10 else 1 if value < 100 else 0
+    if value < Decimal("1.1"):  # two digits of what is above 1
+        places = min(1 - (value - 1).adjusted(), 5)
+    return f"{name} = {value.quantize(Decimal(1).scaleb(-places), ROUND_CEILING):,}"
+
+
 def _is_size(value: Any) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and 0.0 <= value <= 1.7e308
 
 
 def compose(parts: Sequence[Guarantee]) -> Guarantee:
-    """Return what several releases from one table promise together: epsilons and deltas add (T29).
+    """Return what several releases from one table guarantee together: all adds up (T29).
 
     Later parts may be chosen by what earlier ones released.
 
@@ -248,7 +334,7 @@ def compose(parts: Sequence[Guarantee]) -> Guarantee:
 
 
 def compose_disjoint(parts: Sequence[Guarantee]) -> Guarantee:
-    """Return what releases from disjoint rows of one table promise together: the worst (T30).
+    """Return what releases from disjoint rows of one table guarantee together: the worst (T30).
 
     Which rows belong to which part may depend, under add-remove, on each row itself; under
     replace-one only on something that replacing a row's values does not change, as its place.
@@ -257,7 +343,7 @@ def compose_disjoint(parts: Sequence[Guarantee]) -> Guarantee:
     >>> compose_disjoint([one, Guarantee("top-R mechanism", 0.5, "add-remove", 2.0)]).epsilon
     1.0
     """
-    together = _joined(parts, " beside ")
+    together = _joined(parts, " alongside ")
     rhos = [part.zcdp() for part in parts]
     return replace(
         together,

@@ -2,7 +2,8 @@
 
 Every operation opens the file, works in one transaction and closes it: a ledger is its path, so it
 may be copied to other processes. A spend is on the disk before the release begins. Clocks are
-written down and never looked at.
+written down and never looked at. A ledger is for one table, whose public name it keeps: charges
+for a table of another name are refused.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import secrets
 import sqlite3
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -30,8 +32,9 @@ from dpsubset.errors import (
     UnprovenError,
     without_context,
 )
-from dpsubset.privacy.guarantee import Guarantee, rounded_down
+from dpsubset.privacy.guarantee import Guarantee, rounded_down, rounded_up
 from dpsubset.privacy.neighbours import check_neighbours
+from dpsubset.privacy.shown import fields_html, paragraph_html, printable, rows_html
 
 __all__ = ["Entry", "Ledger", "LedgerLike", "as_ledger", "charged"]
 
@@ -39,7 +42,10 @@ Record = Callable[[Mapping[str, Any]], None]
 
 _PATIENCE_SECONDS = 60.0  # for the lock; it is held for milliseconds
 _MARK = 0x64707375  # "dpsu": tells a ledger from other databases
-_VERSION = 1
+_VERSION = 2
+_NAMELESS = 1  # the version before ledgers kept the name of their table; a charge brings it up
+_SHOWN_ENTRIES = 50  # in a notebook
+_KNOWN = ((_MARK, _NAMELESS), (_MARK, _VERSION))
 _TABLES = (
     "CREATE TABLE budget (epsilon TEXT NOT NULL, delta TEXT NOT NULL, neighbours TEXT NOT NULL)",
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, token TEXT NOT NULL, time TEXT NOT NULL, "
@@ -55,11 +61,20 @@ _TABLES = (
     "CREATE TRIGGER budget_stays BEFORE UPDATE ON budget "
     "BEGIN SELECT RAISE(ABORT, 'a budget cannot be changed'); END",
 )
+_NAMES = (
+    "CREATE TABLE subject (name TEXT NOT NULL)",  # as JSON; no row as long as there is no name
+    "CREATE TRIGGER subject_is_one BEFORE INSERT ON subject WHEN (SELECT count(*) FROM subject) "
+    "BEGIN SELECT RAISE(ABORT, 'a ledger is for one table'); END",
+    "CREATE TRIGGER subject_stays BEFORE UPDATE ON subject "
+    "BEGIN SELECT RAISE(ABORT, 'the name of the table cannot be changed'); END",
+    "CREATE TRIGGER subject_remains BEFORE DELETE ON subject "
+    "BEGIN SELECT RAISE(ABORT, 'the name of the table cannot be changed'); END",
+)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One spend: what was asked, what it promised, what came of it.
+    """One spend: what was asked, what it guarantees, what came of it.
 
     `outcome` is "released", "refused" (a limit, or a mechanism's own test), "failed", or "spent"
     while the work goes on and for good if its process died.
@@ -71,6 +86,12 @@ class Entry:
     guarantee: Guarantee
     outcome: str
     released: dict[str, Any] | None
+
+    @property
+    def table(self) -> str | None:
+        """The name of the table that the charge gave; None if it gave none."""
+        name = self.asked.get("table")
+        return None if name is None else str(name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -91,15 +112,18 @@ class Ledger:
         The budget of deltas, by default 0.
     neighbours : str, optional
         The relation that the budget is meant for, by default "replace-one".
+    table : str, optional
+        A public name for the table that the budget protects. Charges that name another table are
+        refused. Without it the ledger takes the name of the first charge that has one.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger(f"{folder.name}/budget.db", epsilon=3.0)
-    >>> promise = Guarantee("exponential mechanism", 1.0, "replace-one", 4.0)
-    >>> with ledger.charge(promise, {"table": "patients"}) as record:
+    >>> guarantee = Guarantee("exponential mechanism", 1.0, "replace-one", 4.0)
+    >>> with ledger.charge(guarantee, {"table": "patients"}) as record:
     ...     record({"support": [1, 2]})
-    >>> ledger.remaining, ledger.history()[0].outcome
-    ((2.0, 0.0), 'released')
+    >>> ledger.remaining, ledger.history()[0].outcome, ledger.table
+    ((2.0, 0.0), 'released', 'patients')
     >>> folder.cleanup()
     """
 
@@ -109,6 +133,7 @@ class Ledger:
         epsilon: float | None = None,
         delta: float | None = None,
         neighbours: str | None = None,
+        table: str | None = None,
     ) -> None:
         named = isinstance(path, str | os.PathLike) and str(path) and "\0" not in str(path)
         if not named:
@@ -119,8 +144,9 @@ class Ledger:
         if delta is not None and delta >= 1:
             raise InputError(f"a delta of {delta:g} is no privacy at all; give one below 1/n")
         neighbours = None if neighbours is None else check_neighbours(neighbours)
+        table = _checked_name(table)
         if epsilon is not None:
-            self._create(epsilon, delta or 0.0, neighbours or "replace-one")
+            self._create(epsilon, delta or 0.0, neighbours or "replace-one", table)
         elif not _exists(self.path):
             raise InputError(
                 f"{self.path}: there is no such ledger. Begin one with a budget: "
@@ -135,16 +161,41 @@ class Ledger:
                     f"the ledger {self.path} has {name} {getattr(self, name)!r}, and cannot be "
                     f"opened with {value!r}: leave it out, or begin another ledger"
                 )
+        if table is not None and self.table != table:
+            with self._open(writing=True) as connection:
+                _name(connection, table, self.path)
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
 
     def __str__(self) -> str:
-        spent, left = self.spent, self.remaining
+        spent, left, table = self.spent, self.remaining, self.table
+        subject = "table not named" if table is None else f"table {table!r}"
         return (
-            f"{self.path}: epsilon {spent[0]:.6g} of {self.epsilon:.6g} spent, {left[0]:.6g} left; "
-            f"delta {spent[1]:.6g} of {self.delta:.6g}; for {self.neighbours}"
+            f"{printable(str(self.path))} ({subject}): epsilon {rounded_up(spent[0])} of "
+            f"{self.epsilon:.12g} spent, {_rounded_down(left[0])} left; "
+            f"delta {rounded_up(spent[1])} of {self.delta:.12g}; for {self.neighbours}"
         )
+
+    def _repr_html_(self) -> str:
+        spent, left, history, table = self.spent, self.remaining, self.history(), self.table
+        budget = fields_html(
+            [
+                ("ledger", str(self.path)),
+                ("table", "not named" if table is None else table),
+                ("budget", f"epsilon {self.epsilon:.12g}, delta {self.delta:.12g}"),
+                ("spent", f"epsilon {rounded_up(spent[0])}, delta {rounded_up(spent[1])}"),
+                ("left", f"epsilon {_rounded_down(left[0])}, delta {_rounded_down(left[1])}"),
+                ("neighbours", self.neighbours),
+            ]
+        )
+        if not history:
+            return budget
+        head = ("", "time", "epsilon", "delta", "outcome", "mechanism", "table", "released")
+        shown = history[-_SHOWN_ENTRIES:]
+        more = len(history) - len(shown)
+        above = paragraph_html(f"The last {len(shown)} of {len(history)} entries") if more else ""
+        return budget + above + rows_html(head, [_cells(entry) for entry in shown])
 
     @property
     def epsilon(self) -> float:
@@ -160,6 +211,12 @@ class Ledger:
     def neighbours(self) -> str:
         """The relation that the budget is meant for."""
         return self._budget()[2]
+
+    @property
+    def table(self) -> str | None:
+        """The name of the table that the budget is for; None as long as there is none."""
+        with self._open() as connection:
+            return _table(connection)
 
     @property
     def spent(self) -> tuple[float, float]:
@@ -186,10 +243,10 @@ class Ledger:
                 Entry(
                     number,
                     time,
-                    json.loads(asked),
-                    _promise(guarantee),
+                    _as_mapping(asked),
+                    _kept_guarantee(guarantee),
                     outcome,
-                    None if released is None else json.loads(released),
+                    None if released is None else _as_mapping(released),
                 )
                 for number, time, asked, guarantee, outcome, released in rows
             ]
@@ -201,8 +258,12 @@ class Ledger:
         The block gets a function to give the release to, as plain values. If the block is left
         by an exception the spend stays. Nothing of the release leaves before it is written.
 
+        `asked` may name the table, under "table". The first name that comes is the ledger's.
+
         Raises
         ------
+        InputError
+            If the table has another name than the ledger's; then nothing is spent.
         BudgetError
             If too little is left; then nothing is spent.
         LedgerError
@@ -210,7 +271,8 @@ class Ledger:
         """
         if not isinstance(guarantee, Guarantee):
             raise InputError("a charge needs a Guarantee, which says what is spent")
-        entry = self._spend(guarantee, _as_text(asked, "what is asked"))
+        text = _as_text(asked, "what is asked")
+        entry = self._spend(guarantee, text, _checked_name(json.loads(text).get("table")))
         released: list[Mapping[str, Any]] = []
         try:
             yield released.append
@@ -221,17 +283,19 @@ class Ledger:
             raise
         self._close(entry, "released" if released else "failed", released[0] if released else None)
 
-    def _create(self, epsilon: float, delta: float, neighbours: str) -> None:
+    def _create(self, epsilon: float, delta: float, neighbours: str, table: str | None) -> None:
         """Make the ledger unless it is there; several processes may try at once."""
         if not _exists(self.path.parent):
             raise InputError(f"{self.path.parent}: no such folder. Make it first")
         with self._open(new=True) as connection:
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 return  # there already, or something else: that shows when it is opened
-            for table in _TABLES:
-                connection.execute(table)
+            for statement in (*_TABLES, *_NAMES):
+                connection.execute(statement)
             budget = (_decimal(epsilon), _decimal(delta), neighbours)
             connection.execute("INSERT INTO budget VALUES (?, ?, ?)", budget)
+            if table is not None:
+                connection.execute("INSERT INTO subject VALUES (?)", (json.dumps(table),))
             connection.execute(f"PRAGMA user_version = {_VERSION}")
             connection.execute(f"PRAGMA application_id = {_MARK}")
 
@@ -239,7 +303,7 @@ class Ledger:
         with self._open() as connection:
             return _budget(connection)
 
-    def _spend(self, guarantee: Guarantee, asked: str) -> str:
+    def _spend(self, guarantee: Guarantee, asked: str, table: str | None) -> str:
         """Write the spend if the budget has room, and return its token once it is on the disk."""
         promise, token = json.dumps(guarantee.to_dict()), secrets.token_hex(16)
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -251,6 +315,7 @@ class Ledger:
                     f"the ledger is for {relation}, and the release asked for is private for "
                     f"{guarantee.neighbours}: the two cannot be added up. Use one relation"
                 )
+            _name(connection, table, self.path)
             left = _left(connection)
             if any(Fraction(c) > free for c, free in zip(cost, left, strict=True)):
                 raise BudgetError(
@@ -295,7 +360,7 @@ class Ledger:
             connection.execute("BEGIN IMMEDIATE" if writing or new else "BEGIN")
             if os.stat(self.path).st_nlink != 1:  # the journal has one name only, too
                 raise _wrong(self.path, "has several names (hard links), which locks cannot serve")
-            if not new and (_mark(connection), _version(connection)) != (_MARK, _VERSION):
+            if not new and (_mark(connection), _version(connection)) not in _KNOWN:
                 raise _wrong(self.path, "is not a ledger of this version of dpsubset")
             yield connection
             connection.execute("COMMIT")
@@ -372,6 +437,88 @@ def _left(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
     return epsilon - spent[0], delta - spent[1]
 
 
+def _table(connection: sqlite3.Connection) -> str | None:
+    """Return the name of the ledger's table, if it has one."""
+    if _version(connection) == _NAMELESS:
+        return _name_before(connection)
+    row = connection.execute("SELECT name FROM subject").fetchone()
+    return None if row is None else _as_name(json.loads(row[0]))
+
+
+def _name(connection: sqlite3.Connection, table: str | None, path: Path) -> None:
+    """Give the ledger a table's name, in the caller's transaction; refuse a second one."""
+    known = _table(connection)
+    if None not in (known, table) and known != table:
+        raise InputError(
+            f"the ledger {path} is for the table {known!r}, and this is for the table {table!r}: "
+            "nothing was run, nothing was spent. A budget protects one table: begin another "
+            "ledger for another table; if it is the same one, call it by the ledger's name"
+        )
+    if _version(connection) == _NAMELESS:
+        for statement in _NAMES:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        if known is not None:
+            connection.execute("INSERT INTO subject VALUES (?)", (json.dumps(known),))
+    if known is None and table is not None:
+        connection.execute("INSERT INTO subject VALUES (?)", (json.dumps(table),))
+
+
+def _name_before(connection: sqlite3.Connection) -> str | None:
+    """Return the table that all entries of an old ledger name, if they name just one.
+
+    The command wrote the path of the file; its name is what it gives now.
+    """
+    names = set()
+    for (text,) in connection.execute("SELECT asked FROM entries"):
+        asked = _as_mapping(text)
+        table = asked.get("table")
+        if isinstance(table, str) and table:
+            by_command = "dpsubset" in asked
+            names.add(_as_name(Path(table).name if by_command else table))
+    return names.pop() if len(names) == 1 else None
+
+
+def _checked_name(given: Any) -> str | None:
+    """Return the name of a table, or say what it must be."""
+    if given is None:
+        return None
+    if not isinstance(given, str) or not given.strip():
+        raise InputError(
+            f"the name of a table is a text that may be published, as 'study 7', not {given!r}"
+        )
+    return _as_name(given)
+
+
+def _as_name(given: Any) -> str:
+    """Return a name in one way of writing its letters; a ValueError if the file is damaged."""
+    if not isinstance(given, str):
+        raise ValueError
+    return unicodedata.normalize("NFC", given)
+
+
+def _cells(entry: Entry) -> tuple[str, ...]:
+    """Return an entry as a notebook shows it."""
+    released = entry.released or {}
+    names = released.get("columns") or released.get("support") or ()
+    return (
+        str(entry.number),
+        entry.time,
+        rounded_up(entry.guarantee.epsilon),
+        rounded_up(entry.guarantee.delta),
+        entry.outcome + (", SEEDED" if entry.guarantee.randomness == "seeded" else ""),
+        entry.guarantee.mechanism,
+        "unnamed" if entry.table is None else entry.table,
+        ", ".join(map(str, names)) if isinstance(names, list) else str(names),
+    )
+
+
+def _rounded_down(value: float) -> str:
+    """Return a short number that is not above the value."""
+    short = f"{value:.6g}"
+    return short if float(short) <= value else repr(value)
+
+
 def _mark(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA application_id").fetchone()[0])
 
@@ -380,8 +527,15 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
+def _as_mapping(text: str) -> dict[str, Any]:
+    loaded = json.loads(text)
+    if not isinstance(loaded, dict):
+        raise ValueError  # the file is damaged
+    return loaded
+
+
 @without_context
-def _promise(text: str) -> Guarantee:
+def _kept_guarantee(text: str) -> Guarantee:
     try:
         return Guarantee.from_dict(json.loads(text))
     except InputError:
