@@ -45,8 +45,13 @@ _LARGEST_FACTOR = 10  # of epsilons whose e^epsilon is a number that people can 
 
 
 def rounded_up(value: float) -> str:
-    """Return a short number that is not below the value."""
-    short = f"{value:.6g}"
+    """Return a number of at most six digits that is not below the value.
+
+    >>> rounded_up(2.0), rounded_up(2.7320508)
+    ('2', '2.73206')
+    """
+    above = Decimal(value).normalize(Context(prec=6, rounding=ROUND_CEILING))
+    short = f"{float(above):.6g}"
     return short if float(short) >= value else repr(value)
 
 
