@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import pty
@@ -21,10 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from dpsubset import Exponential, PermuteAndFlip, __version__
+from dpsubset import Exponential, PermuteAndFlip
 from dpsubset.cli import app
 from dpsubset.cli.writing import waiting, writing
 from dpsubset.errors import InputError, UnprovenError
+from dpsubset.mechanisms.named import MECHANISMS
 from dpsubset.privacy.shown import printable
 
 ROWS = 317  # a number of rows that nothing else equals
@@ -85,9 +85,9 @@ def test_every_mechanism_by_name(folder: Path, mechanism: str) -> None:
     result = select(folder, "--mechanism", mechanism, "--json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    assert document["mechanism"] == mechanism
-    assert document["columns"] == ["x1", "x4"]
-    assert document["target"] == "y"
+    assert document["asked"]["mechanism"]["name"] == MECHANISMS[mechanism].__name__
+    assert document["released"]["columns"] == ["x1", "x4"]
+    assert document["asked"]["target"] == "y"
     assert document["guarantee"]["epsilon"] == 300.0
     assert document["guarantee"]["neighbours"] == "replace-one"
     assert ("warning" in result.stderr) == (mechanism == "mistakes")
@@ -97,7 +97,7 @@ def test_json_holds_public_things_only(folder: Path) -> None:
     for relation in ("replace-one", "add-remove"):
         result = select(folder, "--json", "--neighbours", relation)
         document = json.loads(result.stdout)
-        assert set(document) == {"mechanism", "columns", "guarantee", "target", "settings"}
+        assert set(document) == {"asked", "released", "guarantee", "dpsubset"}
         assert str(ROWS) not in result.stdout
     timed = json.loads(select(folder, "--json", "--timings").stdout)
     assert timed["seconds"] > 0
@@ -105,37 +105,54 @@ def test_json_holds_public_things_only(folder: Path) -> None:
 
 def test_the_settings_are_enough_to_audit_and_repeat_a_release(folder: Path) -> None:
     def settings_of(*more: Any) -> Any:
-        return json.loads(select(folder, "--json", *more).stdout)["settings"]
+        return json.loads(select(folder, "--json", *more).stdout)["asked"]
 
+    flip = {"name": "PermuteAndFlip", "epsilon": 300.0, "neighbours": "replace-one"}
+    flip |= {"sensitivity": "tight", "limits": None}
     expected = {
-        "dpsubset": __version__,
+        "table": "t.csv",
+        "target": "y",
+        "n_columns": 6,
+        "features": None,
         "size": 2,
-        "epsilon": 300.0,
         "loss": "absolute",
-        "ridge": 10.0,
         "clip": 1.0,
         "radius": 1.0,
+        "ridge": 10.0,
         "intercept": True,
-        "sensitivity_rule": "tight",
-        "n_candidates": 6,
-        "features": None,
         "always_include": [],
-        "bounds_sha256": hashlib.sha256(BOUNDS.encode()).hexdigest(),
+        "exclude": [],
+        "mechanism": flip,
     }
-    assert settings_of() == expected
-    assert settings_of("--sensitivity", "paper", "--no-intercept", "--features", "x4,x1,x0") == {
+    found = settings_of()
+    schema = found.pop("schema")
+    assert len(schema) == 64
+    assert found == expected
+    picked = settings_of("--sensitivity", "paper", "--no-intercept", "--features", "x4,x1,x0")
+    assert picked.pop("schema") != schema  # other columns
+    assert picked == {
         **expected,
-        "sensitivity_rule": "paper",
+        "mechanism": {**flip, "sensitivity": "paper"},
         "intercept": False,
         "features": ["x4", "x1", "x0"],
-        "n_candidates": 3,
+        "n_columns": 3,
     }
-    top_r = {"count": 3, "trials": 2, "accounting": "sharp"}
     given = ["--count", 3, "--trials", 2, "--accounting", "sharp"]
-    assert settings_of("--mechanism", "top-r", *given) == {**expected, "top_r": top_r}
-    limited = settings_of("--mechanism", "all", "--seed", 4, "--max-seconds", 60)
-    default = {"count": None, "trials": None, "accounting": "paper"}
-    assert limited == {**expected, "top_r": default, "seed": 4, "max_seconds": 60.0}
+    told = settings_of("--mechanism", "top-r", *given)["mechanism"]
+    assert told["name"] == "TopR"
+    assert {name: told[name] for name in ("count", "trials", "accounting")} == {
+        "count": 3,
+        "trials": 2,
+        "accounting": "sharp",
+    }
+    limited = select(folder, "--json", "--mechanism", "all", "--seed", 4, "--max-seconds", 60)
+    for entry in json.loads(limited.stdout)["releases"]:
+        assert entry["asked"]["seed"] == 4
+        assert entry["asked"]["mechanism"]["limits"] == {"seconds": 60.0, "nodes": None}
+        assert entry["asked"]["schema"] == schema
+    excluded = settings_of("--exclude", "x5", "--always-include", "x0", "--table-name", "study")
+    assert (excluded["exclude"], excluded["always_include"]) == (["x5"], ["x0"])
+    assert excluded["table"] == "study"
 
 
 def test_letters_in_the_file_and_numbers_of_letters_on_the_terminal(folder: Path) -> None:
@@ -176,7 +193,8 @@ def test_all_mechanisms_side_by_side(folder: Path) -> None:
     assert "econds" not in text
     assert str(ROWS) not in text
     document = json.loads(select(folder, "--mechanism", "all", "--json").stdout)
-    assert [entry["mechanism"] for entry in document["releases"]] == FOUR
+    names = [entry["asked"]["mechanism"]["name"] for entry in document["releases"]]
+    assert names == [MECHANISMS[name].__name__ for name in FOUR]
     assert document["total_epsilon"] == 1200.0
 
 
@@ -213,8 +231,8 @@ def test_a_seed_repeats_the_draw_and_the_guarantee_says_so(folder: Path) -> None
     assert first.stdout == second.stdout
     assert json.loads(first.stdout)["guarantee"]["randomness"] == "seeded"
     drawn = {
-        tuple(json.loads(select(folder, "--seed", seed, "--json", epsilon=0.01).stdout)["columns"])
-        for seed in range(12)
+        tuple(json.loads(drawn.stdout)["released"]["columns"])
+        for drawn in (select(folder, "--seed", seed, "--json", epsilon=0.01) for seed in range(12))
     }
     assert len(drawn) > 2
     real = json.loads(select(folder, "--json").stdout)
@@ -223,10 +241,10 @@ def test_a_seed_repeats_the_draw_and_the_guarantee_says_so(folder: Path) -> None
 
 def test_features_always_include_and_intercept(folder: Path) -> None:
     result = select(folder, "--features", "x0, x4,x5", "--always-include", "x5", "--json")
-    assert json.loads(result.stdout)["columns"] == ["x4", "x5"]
+    assert json.loads(result.stdout)["released"]["columns"] == ["x4", "x5"]
     result = select(folder, "--always-include", "x5", "--always-include", "x0", "--json")
     document = json.loads(result.stdout)
-    assert document["columns"] == ["x0", "x5"]
+    assert document["released"]["columns"] == ["x0", "x5"]
     # One more column in the sensitivity: 1 + sqrt(3), not 1 + sqrt(2).
     assert document["guarantee"]["sensitivity"] == pytest.approx(1 + 3**0.5)
     plain = json.loads(select(folder, "--no-intercept", "--json").stdout)
@@ -291,10 +309,10 @@ def classes(folder: Path) -> Path:
 @pytest.mark.parametrize("loss", NUMBERS)
 def test_every_loss_of_numbers(folder: Path, loss: str) -> None:
     document = json.loads(select(folder, "--loss", loss, "--json").stdout)
-    assert document["columns"] == ["x1", "x4"]
+    assert document["released"]["columns"] == ["x1", "x4"]
     shown = {"quantile": "quantile:0.5", "huber": "huber:0.1"}.get(loss, loss)
-    assert document["settings"]["loss"] == shown
-    assert "classes" not in document["settings"]
+    assert document["asked"]["loss"] == shown
+    assert "classes" not in document["asked"]
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
@@ -306,18 +324,18 @@ def test_every_loss_of_labels(classes: Path, loss: str, table: str) -> None:
         assert plain.exit_code == 0, plain.output
         assert "9137" not in plain.output
         document = json.loads(plain.stdout)
-        assert document["columns"] == ["x1", "x4"]
-        assert document["settings"]["loss"] == loss
-        assert "classes" not in document["settings"]
+        assert document["released"]["columns"] == ["x1", "x4"]
+        assert document["asked"]["loss"] == loss
+        assert "classes" not in document["asked"]
         other = select(classes, *only, "--target", target, "--classes", named, table=table)
-        assert json.loads(other.stdout)["columns"] == ["x1", "x4"]
-        assert json.loads(other.stdout)["settings"]["classes"] == named.split(",")
+        assert json.loads(other.stdout)["released"]["columns"] == ["x1", "x4"]
+        assert json.loads(other.stdout)["asked"]["classes"] == named.split(",")
 
 
 def test_all_mechanisms_with_labels(classes: Path) -> None:
     only = ["--features", ",".join(NAMES), "--loss", "hinge", "--mechanism", "all", "--json"]
     document = json.loads(select(classes, *only).stdout)
-    assert [entry["columns"] for entry in document["releases"]] == [["x1", "x4"]] * 4
+    assert [entry["released"]["columns"] for entry in document["releases"]] == [["x1", "x4"]] * 4
 
 
 def test_limits_of_a_target_of_labels_are_not_looked_at(classes: Path) -> None:
@@ -414,8 +432,8 @@ BAD_OPTIONS = [
     (["--mechanism", "top-r", "--count", 0], "count"),
     (["--mechanism", "top-r", "--count", 100], "count"),
     (["--mechanism", "top-r", "--trials", 0], "trials"),
-    (["--mechanism", "top-r", "--trials", 5, "--neighbours", "add-remove"], "--accounting sharp"),
-    (["--mechanism", "all", "--trials", 5, "--neighbours", "add-remove"], "Leave --trials out"),
+    (["--mechanism", "top-r", "--trials", 5, "--neighbours", "add-remove"], "accounting='sharp'"),
+    (["--mechanism", "all", "--trials", 5, "--neighbours", "add-remove"], "accounting='sharp'"),
     (["--seed", "-1"], "--seed"),
     (["--bounds", "none.toml"], "no such file"),
     (["--output", "no/such/release.json"], "no such folder"),
@@ -441,7 +459,7 @@ def test_wrong_use_ends_with_2(folder: Path) -> None:
 
 
 def test_missing_bounds_say_what_to_do(folder: Path) -> None:
-    mistake(run("select", folder / "t.csv", "--target", "y"), "dpsubset bounds")
+    mistake(run("select", folder / "t.csv", "--target", "y"), "dpsubset schema")
     (folder / "b.toml").write_text('[columns]\n"y" = [0, 1]\n')
     mistake(select(folder), "no bounds for column 'x0' (6 missing in all)")
     (folder / "b.toml").write_text(BOUNDS + "zz = [0, 1]\n")
@@ -456,7 +474,7 @@ def test_everything_is_checked_before_a_row_is_read(
     def forbidden(*arguments: Any, **options: Any) -> None:
         raise AssertionError("a row was read")
 
-    monkeypatch.setattr("dpsubset.cli.selection.read_table", forbidden)
+    monkeypatch.setattr("dpsubset.cli.asked.read_table", forbidden)
     assert isinstance(select(folder).exception, AssertionError)
     for options, expected in BAD_OPTIONS:
         mistake(select(folder, *options), expected)
@@ -472,7 +490,7 @@ def test_nothing_is_released_before_all_mechanisms_are_checked(
     def forbidden(*arguments: Any) -> None:
         raise AssertionError("a release was made")
 
-    monkeypatch.setattr("dpsubset.cli.selection.release", forbidden)
+    monkeypatch.setattr("dpsubset.selection.Selection.release", forbidden)
     assert isinstance(select(folder).exception, AssertionError)
     mistake(select(folder, "--mechanism", "all", "--count", 1000), "count")
     (folder / "t.csv").write_text("x1,x4,y\n1,nan,3\n")
@@ -495,8 +513,8 @@ def test_a_refused_release_ends_with_1(folder: Path, monkeypatch: pytest.MonkeyP
     assert "refused: the search ended" in " ".join(result.stdout.split())
     entries = json.loads(path.read_text())["releases"]
     assert ["refused" in entry for entry in entries] == [True, False, False, False]
-    assert "columns" not in entries[0]
-    assert [entry.get("columns") for entry in entries[1:]] == [["x1", "x4"]] * 3
+    assert entries[0]["released"] is None
+    assert [entry["released"]["columns"] for entry in entries[1:]] == [["x1", "x4"]] * 3
     assert sum(p.name.startswith(".") for p in folder.iterdir()) == 0
 
 
@@ -519,7 +537,7 @@ def test_an_interrupt_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch)
     def interrupt(*arguments: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpsubset.cli.selection.release", interrupt)
+    monkeypatch.setattr("dpsubset.selection.Selection.release", interrupt)
     result = select(folder, "--output", folder / "r.json")
     assert result.exit_code == 130
     assert result.stdout == ""
@@ -716,7 +734,7 @@ def test_the_program_from_table_to_release(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "x1\n  x4\n" in done.stdout
-    assert json.loads((folder / "r.json").read_text())["columns"] == ["x1", "x4"]
+    assert json.loads((folder / "r.json").read_text())["released"]["columns"] == ["x1", "x4"]
     wrong = program("select", "t.csv", *FILLED, "--size", 9, cwd=folder)
     assert wrong.returncode == 2
     assert wrong.stdout == ""
@@ -730,8 +748,8 @@ def test_the_program_with_classes(classes: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     document = json.loads(done.stdout)
-    assert document["columns"] == ["x1", "x4"]
-    assert document["settings"]["classes"] == ["no", "yes"]
+    assert document["released"]["columns"] == ["x1", "x4"]
+    assert document["asked"]["classes"] == ["no", "yes"]
     wrong = program("select", "t.csv", *FILLED, *only, "-1,1", cwd=classes)
     assert wrong.returncode == 2
     assert wrong.stdout == ""
@@ -767,8 +785,8 @@ def test_a_release_survives_its_terminal(
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_leaves_no_partial_file(folder: Path, number: int, code: int) -> None:
     program = (
-        "import time; from dpsubset.cli import main, selection\n"
-        "selection.release = lambda *a: (print('under way', flush=True), time.sleep(60))\n"
+        "import time; from dpsubset.cli import main; from dpsubset.selection import Selection\n"
+        "Selection.release = lambda *a: (print('under way', flush=True), time.sleep(60))\n"
         "main()"
     )
     command = [sys.executable, "-c", program, "select", "t.csv", *FILLED, "--output", "r.json"]
@@ -793,4 +811,4 @@ def test_the_program_on_a_terminal(folder: Path) -> None:
     )
     os.close(theirs)
     os.close(ours)
-    assert json.loads(done.stdout)["columns"] == ["x1", "x4"]
+    assert json.loads(done.stdout)["released"]["columns"] == ["x1", "x4"]

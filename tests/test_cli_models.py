@@ -56,18 +56,18 @@ def folder(tmp_path: Path) -> Path:
 def spent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of all mechanisms that released."""
     found: list[str] = []
-    select, fit = Mechanism.release, CoefficientMechanism.release
+    select, fit = Mechanism.chosen, CoefficientMechanism.fitted
 
-    def selecting(self: Any, problem: Any) -> Any:
+    def selecting(self: Any, *arguments: Any) -> Any:
         found.append(self.name)
-        return select(self, problem)
+        return select(self, *arguments)
 
     def fitting(self: Any, *arguments: Any) -> Any:
         found.append(self.name)
         return fit(self, *arguments)
 
-    monkeypatch.setattr(Mechanism, "release", selecting)
-    monkeypatch.setattr(CoefficientMechanism, "release", fitting)
+    monkeypatch.setattr(Mechanism, "chosen", selecting)
+    monkeypatch.setattr(CoefficientMechanism, "fitted", fitting)
     return found
 
 
@@ -219,13 +219,17 @@ def test_the_file_holds_public_things_only(folder: Path) -> None:
     assert fit(folder, "--neighbours", "add-remove", "--quiet").exit_code == 0
     document = json.loads((folder / "m.json").read_text())
     assert set(document) == {
-        *("format", "version", "target", "columns", "coefficients", "intercept", "classes"),
-        *("probabilities", "bounds", "target_bounds", "guarantee", "settings", "sha256"),
+        *("format", "version", "asked", "released", "guarantee", "dpsubset", "sha256"),
     }
-    assert document["settings"]["epsilon"] == 40.0
-    assert document["settings"]["selection_share"] == 0.5
-    assert document["settings"]["coefficients"] == "objective-perturbation"
-    assert "seed" not in document["settings"]
+    assert set(document["released"]) == {
+        *("positions", "columns", "coefficients", "intercept", "target", "classes"),
+        *("probabilities", "bounds", "target_bounds"),
+    }
+    assert document["asked"]["mechanism"]["epsilon"] == 20.0
+    assert document["asked"]["selection_share"] == 0.5
+    assert document["asked"]["coefficients"]["name"] == "ObjectivePerturbation"
+    assert document["asked"]["coefficients"]["epsilon"] == 20.0
+    assert "seed" not in document["asked"]
     X, y = data()
     text = (folder / "m.json").read_text()
     assert not [v for v in [*X.ravel(), *y] if repr(float(v)) in text]
@@ -321,7 +325,7 @@ def test_a_wrong_option_is_one_line_before_a_row_is_read(
     expected: str,
 ) -> None:
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("dpsubset.cli.fitting.read_table", lambda *a, **k: pytest.fail("read"))
+    monkeypatch.setattr("dpsubset.cli.asked.read_table", lambda *a, **k: pytest.fail("read"))
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
     options = [str(option).replace("{folder}", folder.name) for option in options]
     mistake(fit(folder, *options), expected)
@@ -375,7 +379,7 @@ def test_a_fit_that_fails_leaves_no_file(
     def fail(*arguments: Any) -> None:
         raise error
 
-    monkeypatch.setattr(CoefficientMechanism, "release", fail)
+    monkeypatch.setattr(CoefficientMechanism, "fitted", fail)
     (folder / "m.json").write_text("older")
     names = sorted(p.name for p in folder.iterdir())
     result = fit(folder)
@@ -468,8 +472,8 @@ def test_predictions_to_a_file(model: Path) -> None:
 def test_broken_models_are_one_line(model: Path) -> None:
     path = model / "m.json"
     text = path.read_text()
-    number = str(json.loads(text)["intercept"])
-    other = str(json.loads(text)["intercept"] + 1)
+    number = str(json.loads(text)["released"]["intercept"])
+    other = str(json.loads(text)["released"]["intercept"] + 1)
     for content, expected in [
         ("", "not valid JSON"),
         (text[: len(text) // 2], "not valid JSON"),
@@ -579,8 +583,8 @@ def test_the_program_survives_a_closed_pipe(folder: Path) -> None:
 
 def test_a_signal_leaves_no_partial_file(folder: Path) -> None:
     program = (
-        "import time; from dpsubset.cli import main, fitting\n"
-        "fitting.fit_model = lambda *a: (print('under way', flush=True), time.sleep(60))\n"
+        "import time; from dpsubset.cli import main; from dpsubset.model import Model\n"
+        "Model.release = lambda *a: (print('under way', flush=True), time.sleep(60))\n"
         "main()"
     )
     command = [sys.executable, "-c", program, "fit", "t.csv", *FILLED, "--output", "m.json"]

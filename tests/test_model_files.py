@@ -37,9 +37,10 @@ MODEL = LinearModel(
     classes=("no", "yes"),
     probabilities=True,
     guarantee=compose(PARTS).to_dict(),
-    settings={"epsilon": 1.0, "features": None, "always_include": ["a"], "intercept": True},
+    asked={"epsilon": 1.0, "features": None, "always_include": ["a"], "intercept": True},
     bounds=((-5.0, 5.0), (0.0, 1.0), (0.0, 9.0), (0.0, 7.0), (-1e17, 1e17)),
     target_bounds=(-4.0, 1.5),
+    positions=(0, 3, 4, 7, 9),
 )
 
 
@@ -78,7 +79,11 @@ def is_refused_or_the_same(path: Path, content: bytes | str) -> bool:
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    return {**json.loads(write_model(MODEL)), **changes}
+    """Return the contents of the file with some changed, wherever in it they are."""
+    content = json.loads(write_model(MODEL))
+    inside = {key: value for key, value in changes.items() if key in content["released"]}
+    outside = {key: value for key, value in changes.items() if key not in inside}
+    return {**content, "released": content["released"] | inside, **outside}
 
 
 def signed(content: dict[str, Any]) -> str:
@@ -145,9 +150,11 @@ def test_a_model_without_numbers_is_not_written(number: float) -> None:
 
 
 def test_a_model_of_version_1_is_read_and_clips_nothing(path: Path) -> None:
-    content = {k: v for k, v in document(version=1).items() if "bounds" not in k}
-    old = outcome(path, signed(content))
-    assert old == replace(MODEL, bounds=None, target_bounds=None)
+    new = document()
+    kept = {k: v for k, v in new["released"].items() if "bounds" not in k and k != "positions"}
+    flat = {"format": new["format"], "version": 1, **kept, "guarantee": new["guarantee"]}
+    old = outcome(path, signed({**flat, "settings": new["asked"]}))
+    assert old == replace(MODEL, bounds=None, target_bounds=None, positions=None)
 
 
 def test_predictions_of_a_model() -> None:
@@ -225,11 +232,14 @@ def test_added_and_removed_keys_are_noticed(path: Path) -> None:
         content = document()
         del content[key]
         refusal(path, json.dumps(content))
-        if key != "sha256":
+        if key not in ("sha256", "dpsubset"):
             refusal(path, signed(content))
-        refusal(
-            path, json.dumps(document(**{key: None} if key != "classes" else {key: ["a", "b"]}))
-        )
+        refusal(path, json.dumps(document(**{key: None})))
+    for key in document()["released"]:
+        content = document()
+        del content["released"][key]
+        refusal(path, signed(content))
+        refusal(path, json.dumps(document(**{key: 1.5})))
     assert "was changed" in refusal(path, json.dumps(document(more=1)))
     for digest in ("", "0" * 64, 3, [], document()["sha256"].upper()):
         assert "was changed" in refusal(path, json.dumps(document(sha256=digest)))
@@ -297,8 +307,13 @@ WRONG: list[dict[str, Any]] = [
     {"guarantee": "none"},
     {"guarantee": []},
     {"guarantee": 1},
-    {"settings": None},
-    {"settings": [["a", 1]]},
+    {"asked": None},
+    {"asked": [["a", 1]]},
+    {"released": None},
+    {"released": {}},
+    {"positions": [0]},
+    {"positions": [0, 1, 2, 3, "4"]},
+    {"positions": [0, 1, 2, 3, True]},
 ]
 
 

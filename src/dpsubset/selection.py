@@ -185,6 +185,7 @@ class Selection(Question):
             "target": schema.target_name,
             "schema": schema.sha256,
             "n_columns": schema.n_columns,
+            "features": list(schema.names or ()) if schema.picked else None,
             "size": int(self.size),
             "loss": loss_name(as_loss(self.loss)),
             "clip": self.clip,

@@ -67,7 +67,10 @@ def main() -> None:
     for name in ("SIGTERM", "SIGHUP"):  # the second is unknown on some systems
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _stop)
-    app()
+    try:
+        app()
+    finally:
+        _again(0.0)
 
 
 def _stop(number: int, frame: object) -> None:
@@ -75,10 +78,15 @@ def _stop(number: int, frame: object) -> None:
 
     An exception that comes up inside a destructor is lost: it is raised again until it is heard.
     """
-    if hasattr(signal, "setitimer"):
+    if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, lambda *_: _stop(number, None))
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+    _again(_AGAIN_SECONDS)
     raise SystemExit(128 + number)
+
+
+def _again(seconds: float) -> None:
+    if hasattr(signal, "setitimer"):  # unknown on some systems
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _show_version(wanted: bool) -> None:

@@ -58,7 +58,7 @@ def ask(kind: type[S], source: Source, options: dict[str, Any]) -> S:
     limited = None if loss.classification else target
     stated = read_bounds(source.bounds, chosen, limited, known=known)
     limits = column_limits(stated.columns, chosen, len(chosen))
-    schema = Schema(chosen, limits, Target(stated.target, two), target)
+    schema = Schema(chosen, limits, Target(stated.target, two), target, wanted is not None)
     name = source.table_name or table.name
     return kind(schema=schema, table=name, called=named(given), **given)
 

@@ -26,12 +26,14 @@ class Schema:
     """Public knowledge about a table: nothing here may come from its rows.
 
     `names` are those of the columns, or None where they have none; `target_name` likewise.
+    `picked` says that the columns were picked among those of the table.
     """
 
     names: tuple[str, ...] | None
     limits: tuple[Floats, Floats]
     target: Target
     target_name: str | None = None
+    picked: bool = False
 
     @classmethod
     def of(
@@ -72,6 +74,7 @@ class Schema:
             "target": self.target_name,
             "target_bounds": None if target.limits is None else list(target.limits),
             "classes": None if target.classes is None else list(target.classes),
+            "picked": self.picked,
         }
 
     @classmethod
@@ -87,7 +90,7 @@ class Schema:
                 None if limits is None else target_limits(limits),
                 None if classes is None else named_classes(classes),
             )
-            return cls(kept, (lower, upper), target, given["target"])
+            return cls(kept, (lower, upper), target, given["target"], bool(given["picked"]))
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError(
                 "not a schema: parts are missing or wrong; give what Schema.to_dict returned"

@@ -50,7 +50,7 @@ def rounded_up(value: float) -> str:
     >>> rounded_up(2.0), rounded_up(2.7320508)
     ('2', '2.73206')
     """
-    above = Decimal(value).normalize(Context(prec=6, rounding=ROUND_CEILING))
+    above = Decimal(repr(float(value))).normalize(Context(prec=6, rounding=ROUND_CEILING))
     short = f"{float(above):.6g}"
     return short if float(short) >= value else repr(value)
 
