@@ -37,14 +37,20 @@ class Schema:
 
     @classmethod
     def of(
-        cls, names: tuple[str, ...] | None, n_columns: int, bounds: Any, target: Target
+        cls,
+        names: tuple[str, ...] | None,
+        n_columns: int,
+        bounds: Any,
+        target: Target,
+        target_name: str | None = None,
     ) -> Schema:
         """Return the schema of columns with bounds as users give them.
 
         >>> Schema.of(None, 2, (0, 10), Target((0.0, 1.0))).n_columns
         2
         """
-        return cls(names, column_limits(bounds, names, n_columns), target)
+        limits = column_limits(bounds, names, n_columns)
+        return cls(names, limits, target, target_name or None)
 
     @property
     def n_columns(self) -> int:

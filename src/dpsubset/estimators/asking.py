@@ -61,7 +61,14 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         """Read a table, and state the selection and the problem it poses; nothing is spent."""
         planned = self._plan_target(y)
         (matrix, names), target = at_once(partial(as_matrix, X), partial(planned.read, y))
-        schema = Schema.of(names, matrix.shape[1], self.bounds_X, planned)
+        named = getattr(y, "name", None)  # of a series
+        schema = Schema.of(
+            names,
+            matrix.shape[1],
+            self.bounds_X,
+            planned,
+            named if isinstance(named, str) else None,
+        )
         selection = kind(schema=schema, table=self.table_name, called=_CALLED, **self._fields(kind))
         selection.check_ledger(self.ledger)
         problem = selection.problem(Table(matrix, target))
