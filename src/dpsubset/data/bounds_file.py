@@ -126,7 +126,7 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise InputError(
-            f"{path}: no such file. `dpsubset bounds TABLE --output {path}` writes a template"
+            f"{path}: no such file. `dpsubset schema TABLE --output {path}` writes a template"
         ) from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
