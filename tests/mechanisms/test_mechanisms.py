@@ -31,7 +31,7 @@ def test_release(kind, neighbours: str) -> None:
     assert len(release.support) == 2
     assert list(release.support) == sorted(set(release.support))
     assert release.guarantee.randomness == "operating system"
-    assert set(release.to_dict()) == {"support", "guarantee"}
+    assert set(release.to_dict()) == {"asked", "released", "guarantee", "dpsubset"}
 
 
 @pytest.mark.parametrize("kind", ALL)

@@ -69,7 +69,7 @@ class ExactReport:
             f"Exact audit: {said}. {self.pairs} pairs; largest log ratio {self.epsilon:.6g} "
             f"against epsilon {self.claimed.epsilon:.6g}; largest mass beyond it "
             f"{self.delta:.3g} against delta {self.claimed.delta:.3g}.",
-            f"Claimed: {self.claimed}",
+            f"Claimed: {self.claimed.sentence}",
         ]
         return "\n".join([*lines, *map(str, self.violations[:5])])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from dpsubset.errors import InputError
 from dpsubset.mechanisms.base import options_of
 from dpsubset.privacy import Guarantee, Randomness, as_randomness, check_neighbours
 from dpsubset.privacy.guarantee import seeded_if
-from dpsubset.privacy.ledger import LedgerLike, as_ledger
+from dpsubset.privacy.ledger import as_ledger
 from dpsubset.problem import Problem, check_classes_named, check_problem
 from dpsubset.records import charging, described, record
 
@@ -30,7 +30,7 @@ class Coefficients:
     support: tuple[int, ...]
     values: tuple[float, ...]
     guarantee: Guarantee
-    asked: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    asked: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record: what was asked and released, and the guarantee, as plain values."""
@@ -38,6 +38,7 @@ class Coefficients:
         return record(self.asked, released, self.guarantee)
 
 
+@dataclass(eq=False, repr=False)
 class CoefficientMechanism(ABC):
     """A private fit of a problem's loss on a support that is public already.
 
@@ -53,22 +54,21 @@ class CoefficientMechanism(ABC):
         A budget that every release is charged to before it is made.
     """
 
-    name: str
+    name: ClassVar[str]
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        delta: float = 0.0,
-        neighbours: str = "replace-one",
-        ledger: LedgerLike = None,
-    ) -> None:
-        self.epsilon = positive(epsilon, "epsilon")
-        self.delta = positive(delta, "delta", zero=True)
+    epsilon: float
+    _: KW_ONLY
+    delta: float = 0.0
+    neighbours: str = "replace-one"
+    ledger: Any = None
+
+    def __post_init__(self) -> None:
+        self.epsilon = positive(self.epsilon, "epsilon")
+        self.delta = positive(self.delta, "delta", zero=True)
         if self.delta > 0.1:
-            raise InputError(f"delta must be 0, or a small number up to 0.1, not {delta!r}")
-        self.neighbours = check_neighbours(neighbours)
-        self.ledger = as_ledger(ledger)
+            raise InputError(f"delta must be 0, or a small number up to 0.1, not {self.delta!r}")
+        self.neighbours = check_neighbours(self.neighbours)
+        self.ledger = as_ledger(self.ledger)
 
     def __repr__(self) -> str:
         return options_of(self)

@@ -17,7 +17,6 @@ from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
 from dpsubset.coefficients.minimum import minimise
 from dpsubset.errors import InputError
 from dpsubset.privacy import Randomness
-from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem, check_problem
 
 __all__ = ["Constants", "ObjectivePerturbation", "objective_perturbation"]
@@ -47,6 +46,7 @@ class Constants:
     mask: float  # scale of the noise that hides it
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ObjectivePerturbation(CoefficientMechanism):
     """Minimise the loss plus ridge, plus a random linear term, over the ball (T27).
 
@@ -77,21 +77,16 @@ class ObjectivePerturbation(CoefficientMechanism):
 
     name = "objective perturbation"
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        delta: float = 0.0,
-        neighbours: str = "replace-one",
-        row_bound: float | None = None,
-        curvature_share: float | None = None,
-        ledger: LedgerLike = None,
-    ) -> None:
-        super().__init__(epsilon, delta=delta, neighbours=neighbours, ledger=ledger)
-        self.row_bound = None if row_bound is None else positive(row_bound, "row_bound")
-        self.curvature_share = curvature_share
-        if curvature_share is not None and not positive(curvature_share, "curvature_share") <= 0.9:
-            raise InputError(f"curvature_share must lie between 0 and 0.9, not {curvature_share!r}")
+    row_bound: float | None = None
+    curvature_share: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.row_bound is not None:
+            self.row_bound = positive(self.row_bound, "row_bound")
+        share = self.curvature_share
+        if share is not None and not positive(share, "curvature_share") <= 0.9:
+            raise InputError(f"curvature_share must lie between 0 and 0.9, not {share!r}")
 
     def sensitivity(self, problem: Problem) -> float:
         """Return how far one row moves the gradient of the sum."""

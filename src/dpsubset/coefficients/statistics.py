@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
 from dpsubset.errors import InputError
 from dpsubset.losses.squared import fit_moments
 from dpsubset.privacy import Guarantee, Randomness
-from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.privacy.noise import add_laplace, opendp
 from dpsubset.problem import Problem, check_problem
 
@@ -37,6 +37,7 @@ def statistics_sensitivity(size: int, neighbours: str) -> float:
     return size * (size + 2) ** 2 / (2 * (size + 1))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NoisyStatistics(CoefficientMechanism):
     """Add Laplace noise to X'X and X'y on the support, then solve; squared loss only (T28).
 
@@ -54,10 +55,7 @@ class NoisyStatistics(CoefficientMechanism):
 
     name = "noisy sufficient statistics"
 
-    def __init__(
-        self, epsilon: float, *, neighbours: str = "replace-one", ledger: LedgerLike = None
-    ) -> None:
-        super().__init__(epsilon, neighbours=neighbours, ledger=ledger)
+    delta: float = field(default=0.0, init=False)  # pure only
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; a loss other than squared has other statistics."""

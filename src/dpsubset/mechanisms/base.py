@@ -6,8 +6,8 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from dpsubset.privacy import (
     exponent,
 )
 from dpsubset.privacy.guarantee import rounded_up, seeded_if
-from dpsubset.privacy.ledger import LedgerLike, as_ledger
+from dpsubset.privacy.ledger import as_ledger
 from dpsubset.privacy.shown import fields_html
 from dpsubset.problem import Problem, check_problem
 from dpsubset.records import charging, described, record
@@ -64,7 +64,7 @@ class Release:
     support: tuple[int, ...]
     guarantee: Guarantee
     columns: tuple[str, ...] | None = None
-    asked: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    asked: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
         known = self.guarantee
@@ -92,6 +92,7 @@ class Release:
         return record(self.asked, released, self.guarantee)
 
 
+@dataclass(eq=False, repr=False)
 class Mechanism(ABC):
     """A private choice among the supports of a problem.
 
@@ -110,22 +111,21 @@ class Mechanism(ABC):
         A budget that every release is charged to before it is made; `draw` as often as it draws.
     """
 
-    name: str
+    name: ClassVar[str]
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        neighbours: str = "replace-one",
-        sensitivity: str = "tight",
-        limits: Limits | None = None,
-        ledger: LedgerLike = None,
-    ) -> None:
-        self.epsilon = positive(epsilon, "epsilon")
-        self.neighbours = check_neighbours(neighbours)
-        self.sensitivity = one_of(sensitivity, "sensitivity rule", ("tight", "paper"))
-        self.limits = check_limits(limits)
-        self.ledger = as_ledger(ledger)
+    epsilon: float
+    _: KW_ONLY
+    neighbours: str = "replace-one"
+    sensitivity: str = "tight"
+    limits: Limits | None = None
+    ledger: Any = None
+
+    def __post_init__(self) -> None:
+        self.epsilon = positive(self.epsilon, "epsilon")
+        self.neighbours = check_neighbours(self.neighbours)
+        self.sensitivity = one_of(self.sensitivity, "sensitivity rule", ("tight", "paper"))
+        self.limits = check_limits(self.limits)
+        self.ledger = as_ledger(self.ledger)
 
     def __repr__(self) -> str:
         return options_of(self)

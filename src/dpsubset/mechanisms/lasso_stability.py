@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive, whole
 from dpsubset.errors import InputError
-from dpsubset.limits import Budget, Limits
+from dpsubset.limits import Budget
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.blocks import (
     MOST_DEALS,
@@ -27,7 +28,6 @@ from dpsubset.mechanisms.blocks import (
 from dpsubset.mechanisms.lasso import Units, margin, units_of
 from dpsubset.mechanisms.tested import check_delta, passes, passing, threshold
 from dpsubset.privacy import Guarantee, Randomness, as_randomness
-from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem, check_problem
 from dpsubset.sampling.pieces import Support
 
@@ -40,6 +40,7 @@ _CURVATURE = 0.25
 _MOST_BLOCKS = 100_000
 
 
+@dataclass(eq=False, repr=False)
 class LassoStability(Mechanism):
     """The lasso's support, if it is far from changing; otherwise a refusal (T26).
 
@@ -81,33 +82,32 @@ class LassoStability(Mechanism):
 
     name = "lasso-stability mechanism"
 
-    def __init__(
-        self,
-        epsilon: float,
-        delta: float = 1e-6,
-        *,
-        method: str = "subsampling",
-        blocks: int | None = None,
-        repeats: int = 1,
-        selector: str | Selector | None = None,
-        penalty: float | None = None,
-        l1_bound: float | None = None,
-        curvature: float | None = None,
-        neighbours: str = "replace-one",
-        limits: Limits | None = None,
-        ledger: LedgerLike = None,
-    ) -> None:
-        super().__init__(epsilon, neighbours=neighbours, limits=limits, ledger=ledger)
-        self.delta = check_delta(delta)
-        self.method = one_of(method, "method", ("subsampling", "perturbation"))
-        self.blocks = None if blocks is None else whole(blocks, "blocks", 1, _MOST_BLOCKS)
-        self.repeats = whole(repeats, "repeats", 1)
-        self.selector = check_selector(selector)
-        self.penalty = None if penalty is None else positive(penalty, "penalty")
-        self.l1_bound = None if l1_bound is None else positive(l1_bound, "l1_bound")
-        self.curvature = None if curvature is None else positive(curvature, "curvature")
-        if curvature is not None and curvature > 1:
-            raise InputError(f"curvature is a share of n x_bound^2, at most 1, not {curvature!r}")
+    delta: float = 1e-6
+    _: KW_ONLY
+    sensitivity: str = field(default="tight", init=False)  # no score enters
+    method: str = "subsampling"
+    blocks: int | None = None
+    repeats: int = 1
+    selector: str | Selector | None = None
+    penalty: float | None = None
+    l1_bound: float | None = None
+    curvature: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.delta = check_delta(self.delta)
+        self.method = one_of(self.method, "method", ("subsampling", "perturbation"))
+        if self.blocks is not None:
+            self.blocks = whole(self.blocks, "blocks", 1, _MOST_BLOCKS)
+        self.repeats = whole(self.repeats, "repeats", 1)
+        self.selector = check_selector(self.selector)
+        for name in ("penalty", "l1_bound", "curvature"):
+            if getattr(self, name) is not None:
+                setattr(self, name, positive(getattr(self, name), name))
+        if self.curvature is not None and self.curvature > 1:
+            raise InputError(
+                f"curvature is a share of n x_bound^2, at most 1, not {self.curvature!r}"
+            )
         self._check_options()
 
     def _check_options(self) -> None:

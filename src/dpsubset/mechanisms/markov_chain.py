@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,10 @@ from dpsubset.cuts import cut_maker
 from dpsubset.cuts.region import root
 from dpsubset.cuts.start import complete
 from dpsubset.errors import InputError, UnprovenError
-from dpsubset.limits import REFUSED, Budget, Limits
+from dpsubset.limits import REFUSED, Budget
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Guarantee, Randomness, exponent
-from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import IMPRECISE, Problem, check_problem
 from dpsubset.sampling.chain import ROUND, Rule, run
 from dpsubset.sampling.l1_ball import l1_scores
@@ -33,6 +32,7 @@ _HELD = 1 << 22  # columns outside the supports of all chains at once
 _PATH = 512  # columns that a lasso path is followed on
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarkovChain(Mechanism):
     """The exponential mechanism's law in the limit; after finitely many steps, nobody knows.
 
@@ -71,24 +71,15 @@ class MarkovChain(Mechanism):
 
     name = "Markov chain mechanism"
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        steps: int = 1000,
-        start: str = "random",
-        ball: str = "l2",
-        neighbours: str = "replace-one",
-        sensitivity: str = "tight",
-        limits: Limits | None = None,
-        ledger: LedgerLike = None,
-    ) -> None:
-        super().__init__(
-            epsilon, neighbours=neighbours, sensitivity=sensitivity, limits=limits, ledger=ledger
-        )
-        self.steps = whole(steps, "steps", 0)
-        self.start = one_of(start, "start", _STARTS)
-        self.ball = one_of(ball, "ball", _BALLS)
+    steps: int = 1000
+    start: str = "random"
+    ball: str = "l2"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.steps = whole(self.steps, "steps", 0)
+        self.start = one_of(self.start, "start", _STARTS)
+        self.ball = one_of(self.ball, "ball", _BALLS)
 
     def _delta(self, problem: Problem, rule: str) -> float:
         """Return how far one row moves a score: for the l1 ball |x'beta| <= x_bound |beta|_1."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +20,18 @@ from dpsubset.mechanisms.exponential import Exponential
 from dpsubset.mechanisms.searching import Searching
 from dpsubset.mechanisms.tested import check_delta, log_chances, passes
 from dpsubset.privacy import Guarantee, Randomness
-from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support
 from dpsubset.sampling.race import draw_index
 from dpsubset.sampling.ranks import unrank
-from dpsubset.search import Found, Solver
+from dpsubset.search import Found
 
 __all__ = ["Mistakes"]
 
 _GAP = {"replace-one": "twice the sensitivity", "add-remove": "the sensitivity"}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Mistakes(Searching):
     """Supports weigh as much as the best with the same number of columns outside the best (T6).
 
@@ -61,37 +61,20 @@ class Mistakes(Searching):
 
     name = "mistakes mechanism"
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        delta: float | None = None,
-        test_share: float = 0.5,
-        otherwise: str = "refuse",
-        neighbours: str = "replace-one",
-        sensitivity: str = "tight",
-        limits: Limits | None = None,
-        solver: str | Solver = "branch-and-bound",
-        accept_gap: bool = False,
-        ledger: LedgerLike = None,
-    ) -> None:
-        super().__init__(
-            epsilon,
-            neighbours=neighbours,
-            sensitivity=sensitivity,
-            limits=limits,
-            solver=solver,
-            accept_gap=accept_gap,
-            ledger=ledger,
-        )
-        self.delta = None if delta is None else check_delta(delta)
-        self.test_share = positive(test_share, "test_share")
+    delta: float | None = None
+    test_share: float = 0.5
+    otherwise: str = "refuse"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.delta = None if self.delta is None else check_delta(self.delta)
+        self.test_share = positive(self.test_share, "test_share")
         if self.test_share >= 1:
-            raise InputError(f"test_share must lie between 0 and 1, not {test_share!r}")
-        self.otherwise = one_of(otherwise, "otherwise", ("refuse", "exponential"))
-        if delta is None and (test_share, otherwise) != (0.5, "refuse"):
+            raise InputError(f"test_share must lie between 0 and 1, not {self.test_share!r}")
+        self.otherwise = one_of(self.otherwise, "otherwise", ("refuse", "exponential"))
+        if self.delta is None and (self.test_share, self.otherwise) != (0.5, "refuse"):
             raise InputError("test_share and otherwise are for the test: give delta, too")
-        if delta is not None and self.solver.tolerance:
+        if self.delta is not None and self.solver.tolerance:
             raise InputError(
                 f"the solver {self.solver.name!r} proves its answers to a tolerance only, and the "
                 "test needs the exact gap: use solver='branch-and-bound', or leave delta out"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +14,7 @@ from scipy.special import logsumexp
 from dpsubset.arrays import Floats
 from dpsubset.checks import positive, whole
 from dpsubset.errors import InputError
-from dpsubset.limits import Budget, Limits
+from dpsubset.limits import Budget
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.blocks import (
     Selector,
@@ -25,7 +26,6 @@ from dpsubset.mechanisms.blocks import (
     largest,
 )
 from dpsubset.privacy import Guarantee, Randomness
-from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem, check_problem
 from dpsubset.sampling.pieces import Support
 
@@ -37,6 +37,7 @@ _WIDEST = 1e5
 _CHUNK = 1 << 21
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SampleAggregate(Mechanism):
     """Blocks of rows vote for t columns each; the t largest counts plus Laplace noise win (T25).
 
@@ -70,19 +71,15 @@ class SampleAggregate(Mechanism):
 
     name = "sample-and-aggregate mechanism"
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        blocks: int | None = None,
-        selector: str | Selector | None = None,
-        neighbours: str = "replace-one",
-        limits: Limits | None = None,
-        ledger: LedgerLike = None,
-    ) -> None:
-        super().__init__(epsilon, neighbours=neighbours, limits=limits, ledger=ledger)
-        self.blocks = None if blocks is None else whole(blocks, "blocks", 1, most=10**6)
-        self.selector = check_selector(selector)
+    sensitivity: str = field(default="tight", init=False)  # no score enters
+    blocks: int | None = None
+    selector: str | Selector | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.blocks is not None:
+            self.blocks = whole(self.blocks, "blocks", 1, most=10**6)
+        self.selector = check_selector(self.selector)
         if self.blocks is None and self.neighbours == "add-remove":
             raise InputError(
                 "under add-remove the number of rows is private, so the number of blocks cannot "

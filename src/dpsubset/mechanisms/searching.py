@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from dpsubset.checks import yes_or_no
 from dpsubset.errors import InputError, UnprovenError, without_context
-from dpsubset.limits import REFUSED, Limits
+from dpsubset.limits import REFUSED
 from dpsubset.mechanisms.base import Mechanism
 from dpsubset.privacy import Guarantee
-from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
-from dpsubset.search import Found, Solver, as_solver
+from dpsubset.search import Found, as_solver
 
 __all__ = ["Searching"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Searching(Mechanism):
     """A mechanism on the answers of a search.
 
@@ -31,29 +32,20 @@ class Searching(Mechanism):
         says that it rests on bounds computed by the outside solver. To reproduce the paper.
     """
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        neighbours: str = "replace-one",
-        sensitivity: str = "tight",
-        limits: Limits | None = None,
-        solver: str | Solver = "branch-and-bound",
-        accept_gap: bool = False,
-        ledger: LedgerLike = None,
-    ) -> None:
-        super().__init__(
-            epsilon, neighbours=neighbours, sensitivity=sensitivity, limits=limits, ledger=ledger
-        )
-        self.solver = as_solver(solver)
-        self.accept_gap = yes_or_no(accept_gap, "accept_gap")
+    solver: Any = "branch-and-bound"
+    accept_gap: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.solver = as_solver(self.solver)
+        self.accept_gap = yes_or_no(self.accept_gap, "accept_gap")
         if self.solver.tolerance and not self.accept_gap:
             raise InputError(
                 f"the solver {self.solver.name!r} proves its answers to a tolerance only, which "
                 "weakens the guarantee: use solver='branch-and-bound', or accept_gap=True to "
                 "reproduce the paper"
             )
-        if self.solver.tolerance and neighbours == "add-remove":
+        if self.solver.tolerance and self.neighbours == "add-remove":
             raise InputError(
                 f"what the tolerance of the solver {self.solver.name!r} costs depends on the "
                 "number of rows, which is private under add-remove; use replace-one or "
@@ -63,7 +55,7 @@ class Searching(Mechanism):
     def gap(self, problem: Problem) -> float:
         """Return how far a search may be off: a number that is public, and holds for all tables."""
         largest = problem.loss.largest(problem.y_bound, 0.0)
-        return self.solver.tolerance * problem.n_rows * largest
+        return float(self.solver.tolerance * problem.n_rows * largest)
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the promise; a tolerance of the solver enlarges epsilon (T23)."""

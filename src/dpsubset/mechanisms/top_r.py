@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,16 +15,14 @@ from dpsubset import search
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, whole
 from dpsubset.errors import InputError
-from dpsubset.limits import Limits
 from dpsubset.mechanisms.base import Sampler
 from dpsubset.mechanisms.searching import Searching
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.privacy.guarantee import with_bounded_range
-from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support, Tail
 from dpsubset.sampling.race import draw_index
-from dpsubset.search import Found, Solver
+from dpsubset.search import Found
 
 __all__ = ["TopR"]
 
@@ -37,6 +35,7 @@ def _log_share(count: int, total: int) -> float:
     return math.log1p(-float(left)) if left < 0.5 else math.log(count) - math.log(total)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TopR(Searching):
     """The R best supports keep their weight, all others share that of the R-th (paper, Alg. 1).
 
@@ -61,45 +60,28 @@ class TopR(Searching):
 
     name = "top-R mechanism"
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        count: int | None = None,
-        trials: float = math.inf,
-        accounting: str = "paper",
-        neighbours: str = "replace-one",
-        sensitivity: str = "tight",
-        limits: Limits | None = None,
-        solver: str | Solver = "branch-and-bound",
-        accept_gap: bool = False,
-        ledger: LedgerLike = None,
-    ) -> None:
-        super().__init__(
-            epsilon,
-            neighbours=neighbours,
-            sensitivity=sensitivity,
-            limits=limits,
-            solver=solver,
-            accept_gap=accept_gap,
-            ledger=ledger,
-        )
+    count: int | None = None
+    trials: float = math.inf
+    accounting: str = "paper"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        trials, accounting = self.trials, self.accounting
         finite = isinstance(trials, numbers.Integral) and not isinstance(trials, bool)
         endless = isinstance(trials, float) and trials == math.inf
         if not (endless or (finite and 1 <= trials <= 10**15)):
             raise InputError(
                 f"trials must be inf or a whole number between 1 and 10**15, not {trials!r}"
             )
-        trials = int(trials) if finite else math.inf  # numpy's unsigned numbers have no minus
+        self.trials = int(trials) if finite else math.inf  # numpy's unsigned numbers have no minus
         one_of(accounting, "accounting", ("paper", "sharp"))
-        if trials != math.inf and accounting == "paper" and neighbours == "add-remove":
+        private = self.neighbours == "add-remove"
+        if self.trials != math.inf and accounting == "paper" and private:
             raise InputError(
                 "the paper's guarantee for finite trials depends on the number of rows, which is "
                 "private under add-remove; use trials=inf or accounting='sharp'"
             )
-        self.count = None if count is None else whole(count, "count", 2)
-        self.trials = trials
-        self.accounting = accounting
+        self.count = None if self.count is None else whole(self.count, "count", 2)
 
     def _resolved_count(self, problem: Problem) -> int:
         t = problem.to_choose
