@@ -21,6 +21,8 @@ __all__ = [
     "without_context",
 ]
 
+_SHOWN = 20  # faults in one message
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -128,8 +130,10 @@ def at_once(*checks: Callable[[], Any]) -> list[Any]:
         raise faults[0]
     if faults:
         kind = type(faults[0]) if len({type(fault) for fault in faults}) == 1 else InputError
-        texts = dict.fromkeys(line for fault in faults for line in _lines(fault))
-        raise kind(f"there are {len(texts)} faults:\n" + "\n".join(f"- {t}" for t in texts))
+        texts = list(dict.fromkeys(line for fault in faults for line in _lines(fault)))
+        more = len(texts) - _SHOWN
+        shown = [*texts[:_SHOWN], f"and {more} more"] if more > 0 else texts
+        raise kind(f"there are {len(texts)} faults:\n" + "\n".join(f"- {t}" for t in shown))
     return found
 
 

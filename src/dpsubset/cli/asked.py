@@ -20,7 +20,7 @@ from dpsubset.data import (
 )
 from dpsubset.data.bounds import column_limits
 from dpsubset.data.target import Target
-from dpsubset.errors import InputError, without_context
+from dpsubset.errors import InputError, at_once, without_context
 from dpsubset.losses import Loss, as_loss
 from dpsubset.selection import Selection
 
@@ -45,22 +45,29 @@ def ask(kind: type[S], source: Source, options: dict[str, Any]) -> S:
     """State a selection of a file; all that is wrong for any rows is found here."""
     table, target = source.table, source.target
     loss = as_loss(options["loss"])
-    two = _classes(source.classes, loss)
-    if source.bounds is None:
-        raise InputError(
-            f"--bounds is missing: the bounds of the columns must be public knowledge. "
-            f"`dpsubset schema {table} --output bounds.toml` writes a template to fill in"
-        )
+    bounds, known, wanted, two = at_once(
+        lambda: _bounds(source),
+        lambda: read_names(table),
+        lambda: listed(source.features, "--features"),
+        lambda: _classes(source.classes, loss),
+    )
     given = options | {name: tuple(options[name] or ()) for name in ("always_include", "exclude")}
-    known = read_names(table)
-    wanted = listed(source.features, "--features")
     chosen = pick_features(known, target, wanted, given["always_include"], given["exclude"])
     limited = None if loss.classification else target
-    stated = read_bounds(source.bounds, chosen, limited, known=known)
+    stated = read_bounds(bounds, chosen, limited, known=known)
     limits = column_limits(stated.columns, chosen, len(chosen))
     schema = Schema(chosen, limits, Target(stated.target, two), target, wanted is not None)
     name = source.table_name or table.name
     return kind(schema=schema, table=name, called=named(given), **given)
+
+
+def _bounds(source: Source) -> Path:
+    if source.bounds is None:
+        raise InputError(
+            f"--bounds is missing: the bounds of the columns must be public knowledge. "
+            f"`dpsubset schema {source.table} --output bounds.toml` writes a template to fill in"
+        )
+    return source.bounds
 
 
 def read(selection: Selection, path: Path) -> Table:

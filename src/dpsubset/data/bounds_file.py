@@ -14,15 +14,18 @@ import hashlib
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dpsubset.data.bounds import as_pair
-from dpsubset.errors import InputError, without_context
+from dpsubset.errors import InputError, at_once, without_context
 
 __all__ = ["TableBounds", "bounds_template", "read_bounds"]
 
 Pair = tuple[float, float]
+
+_SHOWN = 20  # names in one message
 
 _HEADER = """\
 # Public limits of the columns, for dpsubset select --bounds.
@@ -93,29 +96,42 @@ def read_bounds(
         )
     allowed = set(wanted) if known is None else set(known)
     unknown = [name for name in columns if name not in allowed]
-    if unknown:
-        raise InputError(
-            f"{path} names {unknown[0]!r}, which is not a column of the table. Correct the name or "
-            "remove the line"
-        )
-    fallback = _pair(default["bounds"], f"{path}: [default] bounds") if default else None
-    found = {
-        name: _pair(columns[name], f"{path}: the bounds of column {name!r}")
-        for name in wanted
-        if name in columns
-    }
-    missing = [name for name in wanted if name not in found]
-    if missing and fallback is None:
-        raise InputError(
-            f"{path} has no bounds for column {missing[0]!r} ({len(missing)} missing in all). Add "
-            f"the line {_quoted(missing[0])} = [lower, upper] under [columns], or give all such "
-            "columns one pair under [default], or leave columns out with --features"
-        )
+    missing = [name for name in wanted if name not in columns]
+    given = [name for name in wanted if name in columns]
+    *_, fallback = at_once(
+        partial(_check_unknown, path, unknown),
+        partial(_check_missing, path, [] if default else missing),
+        *(
+            partial(_pair, columns[name], f"{path}: the bounds of column {name!r}")
+            for name in given
+        ),
+        lambda: _pair(default["bounds"], f"{path}: [default] bounds") if default else None,
+    )
+    found = {name: _pair(columns[name], name) for name in given}
     if fallback is not None:
         found.update(dict.fromkeys(missing, fallback))
     digest = hashlib.sha256(raw).hexdigest()
     limits = None if target is None else found[target]
     return TableBounds({name: found[name] for name in names}, limits, digest)
+
+
+def _check_unknown(path: Path, unknown: Sequence[str]) -> None:
+    if unknown:
+        shown = ", ".join(map(repr, unknown[:_SHOWN]))
+        word = "a column" if len(unknown) == 1 else "columns"
+        raise InputError(
+            f"{path} names {shown}, which is not {word} of the table. Correct the name or remove "
+            "the line"
+        )
+
+
+def _check_missing(path: Path, missing: Sequence[str]) -> None:
+    if missing:
+        raise InputError(
+            f"{path} has no bounds for column {missing[0]!r} ({len(missing)} missing in all). Add "
+            f"the line {_quoted(missing[0])} = [lower, upper] under [columns], or give all such "
+            "columns one pair under [default], or leave columns out with --features"
+        )
 
 
 @without_context
