@@ -25,7 +25,7 @@ from dpsubset import Exponential, Problem
 from dpsubset.designs import ColumnCache
 from dpsubset.designs import gram as gram_module
 from dpsubset.errors import InputError, UnprovenError
-from dpsubset.limits import REFUSED, Budget, Limits
+from dpsubset.limits import REFUSED, Allowance, Limits
 from dpsubset.mechanisms.markov_chain import MarkovChain
 from dpsubset.privacy import Randomness, as_randomness
 from dpsubset.problem import IMPRECISE
@@ -332,7 +332,7 @@ def worst_score(case: Case, ball: str, steps: int = 25) -> float:
             source.belows(f - t, 4)[:, None],
             source.exponentials(4)[:, None],
         )
-        walker.walk(draws, Budget(None))
+        walker.walk(draws, Allowance(None))
         for support, score in zip(state[0], walker._state[3], strict=True):
             exact = l1_score(case, support) if ball == "l1" else case.scores(support[None])[0]
             worst = max(worst, abs(score - exact) / case.scale())
@@ -578,7 +578,7 @@ def test_limits(loss: str) -> None:
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_time_ends_within_a_round(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
     problem = make_problem(make_case("plain", loss))
-    monkeypatch.setattr(Budget, "over", False)
+    monkeypatch.setattr(Allowance, "over", False)
     with pytest.raises(UnprovenError, match="limit"):
         MarkovChain(1.0, limits=Limits(seconds=1e-9)).draw(problem, 1, random_state=0)
 

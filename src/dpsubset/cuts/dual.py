@@ -110,9 +110,9 @@ class DualCuts(CutMaker):
                 _STEPS,
                 _ENOUGH,
                 goal,
-                problem.budget.watch,
+                problem.allowance.watch,
             )
-            problem.budget.check()
+            problem.allowance.check()
             point = self._pointed(Fit(np.empty(0), np.inf, -np.inf, a), problem.design.correlate(a))
             better = self._cut(region, point, best_shares)
             for _ in range(2):
@@ -181,9 +181,9 @@ class DualCuts(CutMaker):
                 start.point,
                 problem.slack,
                 worst,
-                problem.budget.watch,
+                problem.allowance.watch,
             )
-            problem.budget.check_watch()
+            problem.allowance.check_watch()
         if np.isnan(out).any():
             raise UnprovenError(IMPRECISE)
         return out
@@ -232,10 +232,10 @@ class DualCuts(CutMaker):
         if not missing:
             return
         at_once = len(missing)
-        if problem.budget.timed:  # a product that takes long is cut, to look at the clock
+        if problem.allowance.timed:  # a product that takes long is cut, to look at the clock
             at_once = max(1, _TIMED // max(problem.n_rows * problem.n_columns, 1))
         for first in range(0, len(missing), at_once):
-            problem.budget.check()
+            problem.allowance.check()
             part = missing[first : first + at_once]
             fits = [self._fit(key) for key in part]
             products = problem.design.correlate(np.column_stack([fit.point for fit in fits])).T

@@ -115,7 +115,7 @@ class MomentCuts(CutMaker):
         b = problem.correlations[index]
         out = np.empty(len(supports))
         for first in range(0, len(supports), _AT_ONCE):
-            problem.budget.check()
+            problem.allowance.check()
             local = place[supports[first : first + _AT_ONCE]].astype(np.int64)
             out[first : first + _AT_ONCE] = support_scores(
                 G, b, problem.energy, local, problem.ridge, problem.radius

@@ -52,7 +52,7 @@ def optimise(
     likely = np.argsort(-z)[:most]  # chosen once: their Gram columns are then all at hand
     best: Optimised | None = None
     for _ in range(_ROUNDS):
-        problem.budget.check()
+        problem.allowance.check()
         constant, weights, next_mu = _cut_at(problem, region, d, mu, z, likely)
         total, inclusions = inclusion(kappa * weights, t)
         mass = float(total - kappa * constant)

@@ -15,7 +15,7 @@ from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.designs import ColumnCache
 from dpsubset.errors import UnprovenError
-from dpsubset.limits import REFUSED, Budget
+from dpsubset.limits import REFUSED, Allowance
 from dpsubset.losses.ball import solve
 from dpsubset.problem import IMPRECISE, Problem
 from dpsubset.sampling.l1_ball import l1_gain
@@ -125,7 +125,7 @@ def run(
     rule: Rule,
     state: tuple[NDArray[np.int64], NDArray[np.int64]],
     source: Steps,
-    budget: Budget,
+    allowance: Allowance,
 ) -> NDArray[np.int64]:
     """Run chains side by side from where they stand; return how many steps each accepted.
 
@@ -141,7 +141,7 @@ def run(
         return accepted  # there is one support only
     walker = (_Moments if problem.quadratic else _Fits)(problem, rule, state, accepted)
     for length in _rounds(rule.steps):
-        if budget.over or budget.nodes < chains * length:
+        if allowance.over or allowance.nodes < chains * length:
             raise UnprovenError(REFUSED)
         shape = chains, length
         draws = (
@@ -149,8 +149,8 @@ def run(
             source.belows(others, chains * length).reshape(shape),
             source.exponentials(chains * length).reshape(shape),
         )
-        walker.walk(draws, budget)
-        budget.spend(chains * length)
+        walker.walk(draws, allowance)
+        allowance.spend(chains * length)
     return accepted
 
 
@@ -181,7 +181,7 @@ class _Moments:
         self._whole = gram.held or (gram.affordable and worth)
         self._store = None if self._whole else _store(problem, rule.steps * chains)
 
-    def walk(self, draws: Any, budget: Budget) -> None:
+    def walk(self, draws: Any, allowance: Allowance) -> None:
         chains, length = draws[0].shape
         at_once, ahead = chains, length
         if self._store is not None and self._store.room < self._problem.n_columns:
@@ -191,7 +191,7 @@ class _Moments:
         for first in range(0, chains, at_once):
             last = min(first + at_once, chains)
             for start in range(0, length, ahead):
-                if budget.seconds <= 0:
+                if allowance.seconds <= 0:
                     raise UnprovenError(REFUSED)
                 part = tuple(np.ascontiguousarray(d[:, start : start + ahead]) for d in draws)
                 self._part(part, first, last, self._fresh and start == 0)
@@ -253,11 +253,11 @@ class _Fits:
         self._problem, self._kappa = problem, rule.kappa
         self._state, self._accepted = state, accepted
 
-    def walk(self, draws: Any, budget: Budget) -> None:
+    def walk(self, draws: Any, allowance: Allowance) -> None:
         supports, outside = self._state
         positions, slots, heights = draws
         for c, m in np.ndindex(positions.shape):
-            if budget.seconds <= 0:
+            if allowance.seconds <= 0:
                 raise UnprovenError(REFUSED)
             at, slot = positions[c, m], slots[c, m]
             proposed = supports[c].copy()

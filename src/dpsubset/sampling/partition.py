@@ -14,7 +14,7 @@ from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import start
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.errors import UnprovenError
-from dpsubset.limits import REFUSED, Budget, Limits
+from dpsubset.limits import REFUSED, Allowance, Limits
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import (
     Envelope,
@@ -39,8 +39,8 @@ class Partition:
     """Pieces that cover every support once; refining changes the speed of draws, not their law."""
 
     def __init__(self, problem: Problem, kappa: float, limits: Limits | None = None) -> None:
-        self._budget = Budget(limits)
-        problem = problem.within(self._budget)
+        self._allowance = Allowance(limits)
+        problem = problem.within(self._allowance)
         self.problem = problem
         self.kappa = kappa
         self._refined = 0
@@ -127,7 +127,7 @@ class Partition:
 
     def rejected(self, index: int, excess: float) -> None:
         """Take note of a rejection; refine the piece once it has cost more than refining would."""
-        if self._budget.over:
+        if self._allowance.over:
             raise UnprovenError(REFUSED)
         piece = self.pieces[index]
         if not isinstance(piece, Envelope):
@@ -141,11 +141,11 @@ class Partition:
 
         From a list, the supports of log weight above `level` are set free.
         """
-        self._budget.spend(1)
+        self._allowance.spend(1)
         held = 32 * len(self.pieces) * self.problem.n_columns
         if not self.problem.quadratic:  # a cut has its dual point
             held += 8 * len(self.pieces) * self.problem.n_rows
-        if self._budget.over or held > _MEMORY:
+        if self._allowance.over or held > _MEMORY:
             raise UnprovenError(REFUSED)
         self._refined += 1
         if self._refined == _HARD and self.problem.quadratic and self.problem.gram.affordable:
@@ -184,7 +184,7 @@ class Partition:
         if not self._concentrated():
             return False
         for count in _COUNTS:
-            found = search.top(self.problem, count, limits=self._budget.part(nodes))
+            found = search.top(self.problem, count, limits=self._allowance.part(nodes))
             if not found[-1].proven:
                 return False
             logs = -self.kappa * np.array([f.score for f in found])
@@ -238,7 +238,7 @@ class Partition:
         """Add regions to the partition as whatever serves them best."""
         bounded = []
         for region in regions:
-            self._budget.check()
+            self._allowance.check()
             if region.to_choose == 0:
                 support = np.sort(np.array(region.inside, dtype=np.int64))
                 low, high = self.problem.enclose(support)

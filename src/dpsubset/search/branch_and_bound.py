@@ -11,7 +11,7 @@ from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import in_bucket, start
 from dpsubset.cuts.twins import Thinned, thin
-from dpsubset.limits import Budget, OutOfTime
+from dpsubset.limits import Allowance, OutOfTime
 from dpsubset.problem import Problem
 from dpsubset.search.found import Found
 from dpsubset.search.solver import Solver
@@ -29,8 +29,8 @@ class BranchAndBound(Solver):
 
     name = "branch-and-bound"
 
-    def top(self, problem: Problem, count: int, budget: Budget) -> list[Found]:
-        problem = problem.within(budget)
+    def top(self, problem: Problem, count: int, allowance: Allowance) -> list[Found]:
+        problem = problem.within(allowance)
         thinned = thin(problem)
         reduced = thinned.problem
         shortlist = _shortlist(reduced, min(count, reduced.n_supports))
@@ -41,7 +41,7 @@ class BranchAndBound(Solver):
             maker = cut_maker(reduced)
             seed = start(maker)
             _seed_with_swaps(maker, shortlist, seed)
-            bound = Tree(maker, shortlist, budget).run(_partition(reduced, seed))
+            bound = Tree(maker, shortlist, allowance).run(_partition(reduced, seed))
         except OutOfTime:
             bound = -math.inf
         if not shortlist.filled:
@@ -49,10 +49,10 @@ class BranchAndBound(Solver):
         found = shortlist.found(bound, problem.slack)
         return found if reduced is problem else _with_images(thinned, found, count)
 
-    def by_mistakes(self, problem: Problem, budget: Budget) -> list[Found]:
-        first = self.top(problem, 1, budget)[0]
+    def by_mistakes(self, problem: Problem, allowance: Allowance) -> list[Found]:
+        first = self.top(problem, 1, allowance)[0]
         out = [first]
-        problem = problem.within(budget)
+        problem = problem.within(allowance)
         reduced = thin(problem, first.support).problem
         maker = cut_maker(reduced)
         maker.settle(first.support)
@@ -65,7 +65,7 @@ class BranchAndBound(Solver):
             try:
                 for support in in_bucket(maker, first.support, mistakes, starts):
                     shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
-                bound = Tree(maker, shortlist, budget).run(regions)
+                bound = Tree(maker, shortlist, allowance).run(regions)
             except OutOfTime:
                 bound = -math.inf
             if not shortlist.filled:  # no time for a single support
@@ -83,7 +83,7 @@ def _offer_any(problem: Problem, shortlist: Shortlist, seed: tuple[int, ...]) ->
     strength = np.abs(problem.correlations[problem.free])
     chosen = problem.free[np.argsort(-strength, kind="stable")[: problem.to_choose]]
     support = np.array(seed or (*problem.include, *chosen), dtype=np.int64)
-    shortlist.offer(support, problem.within(Budget(None)).score(support))
+    shortlist.offer(support, problem.within(Allowance(None)).score(support))
 
 
 def _with_images(thinned: Thinned, found: list[Found], count: int) -> list[Found]:

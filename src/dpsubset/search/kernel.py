@@ -250,7 +250,7 @@ def explore(inside, free, reduced, rule, data, size, heap, filled, nodes, watch)
     free columns, their reduced correlations, the penalty, and the bound at I alone. The free
     columns come sorted by |b|, largest first. At this first level, where columns are many, only
     those parts of the reduced matrix are formed that are branched on. Returns the list's length
-    and the nodes left, negative when the allowance or the watch ended before the region did.
+    and the nodes left, negative when these or the watch ended before the region did.
     """
     G = data[0]
     rows, eliminated, b, penalty, base = reduced
