@@ -71,6 +71,12 @@ class DualCuts(CutMaker):
         other = self._cut(region, self._pointed(Fit(np.empty(0), np.inf, -np.inf, hint), products))
         return max(cut, other, key=lambda c: c.least)
 
+    def prepare(self) -> None:
+        """Do nothing: what a fit needs is of use to that fit only."""
+
+    def memory(self) -> int:
+        return super().memory() + 8 * self.problem.n_rows  # a cut has its dual point
+
     def cheap_all(self, regions: Sequence[Region]) -> list[Cut]:
         cuts = []
         for first in range(0, len(regions), self._room):

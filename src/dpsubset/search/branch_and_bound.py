@@ -19,8 +19,6 @@ from dpsubset.search.tree import Shortlist, Tree
 
 __all__ = ["BranchAndBound"]
 
-_MOST_STARTS = 32  # greedy starts of a bucket
-_FEW_STARTS = 2  # the same where gains are estimates and scores take fits
 _MOST_PATTERNS = 8  # 2^8 starting regions at most
 
 
@@ -36,9 +34,8 @@ class BranchAndBound(Solver):
         shortlist = _shortlist(reduced, min(count, reduced.n_supports))
         seed: tuple[int, ...] = ()
         try:
-            if problem.quadratic and problem.gram.affordable:
-                problem.gram.full(problem.between)
             maker = cut_maker(reduced)
+            maker.prepare()
             seed = start(maker)
             _seed_with_swaps(maker, shortlist, seed)
             bound = Tree(maker, shortlist, allowance).run(_partition(reduced, seed))
@@ -61,9 +58,8 @@ class BranchAndBound(Solver):
             if not regions:
                 break
             shortlist = _shortlist(reduced, 1)
-            starts = _MOST_STARTS if problem.quadratic else _FEW_STARTS
             try:
-                for support in in_bucket(maker, first.support, mistakes, starts):
+                for support in in_bucket(maker, first.support, mistakes, maker.starts):
                     shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
                 bound = Tree(maker, shortlist, allowance).run(regions)
             except OutOfTime:
