@@ -120,7 +120,7 @@ class Allowance:
 
     @property
     def _stopped(self) -> bool:
-        return bool(self.watch[1][2])
+        return bool(self.watch.state[2])
 
     @property
     def _late(self) -> bool:

@@ -327,13 +327,13 @@ def worst_score(case: Case, ball: str, steps: int = 25) -> float:
     rule = chain.Rule(mechanism.kappa(problem), steps, ball == "l1", mechanism._gap(problem))
     walker = chain._Moments(problem, rule, state, np.zeros(4, dtype=np.int64))
     for _ in range(steps):
-        draws = (
+        draws = chain.Draws(
             len(problem.include) + source.belows(t, 4)[:, None],
             source.belows(f - t, 4)[:, None],
             source.exponentials(4)[:, None],
         )
         walker.walk(draws, Allowance(None))
-        for support, score in zip(state[0], walker._state[3], strict=True):
+        for support, score in zip(state[0], walker._state.scores, strict=True):
             exact = l1_score(case, support) if ball == "l1" else case.scores(support[None])[0]
             worst = max(worst, abs(score - exact) / case.scale())
     return worst

@@ -7,21 +7,20 @@ import math
 import os
 from dataclasses import replace
 from itertools import count as counter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.cuts import Cut, CutMaker
-from dpsubset.cuts.curvature import curvature, smallest_eigenvalue
+from dpsubset.cuts.curvature import smallest_eigenvalue
 from dpsubset.cuts.moments import MomentCut
 from dpsubset.cuts.reduced import Reduced
 from dpsubset.cuts.region import Region
 from dpsubset.limits import Allowance, OutOfTime
 from dpsubset.search.found import Found
-from dpsubset.search.heap import push
-from dpsubset.search.kernel import explore
+from dpsubset.search.heap import Heap, push
+from dpsubset.search.kernel import Moments, Rest, Rule, explore
 
 __all__ = ["Shortlist", "Tree"]
 
@@ -53,9 +52,9 @@ class Shortlist:
         return float(self.scores[0]) if self.filled == self.scores.size else math.inf
 
     @property
-    def heap(self) -> tuple[Any, ...]:
+    def heap(self) -> Heap:
         """The arrays that the compiled search fills."""
-        return self.scores, self.keys, self.supports, self._seen, self._used
+        return Heap(self.scores, self.keys, self.supports, self._seen, self._used)
 
     def offer(self, support: NDArray[np.int64], score: float) -> None:
         """Take a support if it is among the best so far."""
@@ -85,7 +84,7 @@ class Tree:
         self._maker = maker
         self._problem = maker.problem
         self._list = shortlist
-        self._curvature = curvature(maker.problem) if maker.problem.quadratic else 0.0
+        self._curvature = maker.curvature()
         self._allowance = allowance
         self._queue: list[tuple[float, int, Region, Floats | None]] = []
         self._ticket = counter()
@@ -203,18 +202,26 @@ class Tree:
             names = np.concatenate([index, free])
             G = np.ascontiguousarray(problem.gram.block(names))
             inside, among = np.arange(index.size), np.arange(index.size, names.size)
-        moments = (G, problem.correlations[names], problem.energy, problem.ridge, problem.radius)
+        moments = Moments(
+            G,
+            problem.correlations[names],
+            problem.energy,
+            problem.ridge,
+            problem.radius,
+            names.astype(np.int64),
+            self._list.column_keys[names],
+        )
         rows = np.ascontiguousarray(reduced.rows[:, free])
         eliminated = np.ascontiguousarray(reduced.eliminated[:, free])
-        b = reduced.correlations[free]
+        rest = Rest(rows, eliminated, reduced.correlations[free], reduced.penalty, reduced.base)
         smallest = self._smallest(G, among, reduced, rows, eliminated)
         nodes = self._allowance.at_once(_NODES)
         filled, left = explore(
             inside,
             among,
-            (rows, eliminated, b, reduced.penalty, reduced.base),
-            (smallest, problem.slack - cut.error, problem.slack),
-            (*moments, names.astype(np.int64), self._list.column_keys[names]),
+            rest,
+            Rule(smallest, problem.slack - cut.error, problem.slack),
+            moments,
             region.size,
             self._list.heap,
             self._list.filled,
