@@ -325,7 +325,7 @@ def worst_score(case: Case, ball: str, steps: int = 25) -> float:
     included = np.tile(np.array(problem.include, dtype=np.int64), (4, 1))
     state = np.hstack([included, order[:, :t]]), np.ascontiguousarray(order[:, t:])
     rule = chain.Rule(mechanism.kappa(problem), steps, ball == "l1", mechanism._gap(problem))
-    walker = chain._Moments(problem, rule, state, np.zeros(4, dtype=np.int64))
+    walker = chain.ByMoments(problem, rule, state, np.zeros(4, dtype=np.int64))
     for _ in range(steps):
         draws = chain.Draws(
             len(problem.include) + source.belows(t, 4)[:, None],

@@ -20,7 +20,7 @@ from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Guarantee, Randomness, exponent
 from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import IMPRECISE, Problem, check_problem
-from dpsubset.sampling.chain import ROUND, Rule, run
+from dpsubset.sampling.chain import ROUND, ByFits, ByMoments, Rule, run
 from dpsubset.sampling.l1_ball import l1_scores
 from dpsubset.sampling.pieces import Support
 
@@ -143,12 +143,13 @@ class MarkovChain(Mechanism):
         first = None if self.start == "random" else _STARTED[self.start](problem)
         side = _SIDE_BY_SIDE // max(1, min(self.steps, ROUND))
         side = max(1, min(side, _HELD // max(1, problem.free.size)))
+        walker = ByMoments if problem.quadratic else ByFits
         ends = np.empty((count, problem.size), dtype=np.int64)
         accepted = np.zeros(count, dtype=np.int64)
         for low in range(0, count, side):
             rows = slice(low, min(low + side, count))
             state = _standing(problem, first, rows.stop - low, randomness)
-            accepted[rows] = run(problem, rule, state, randomness, allowance)
+            accepted[rows] = run(walker, problem, rule, state, randomness, allowance)
             ends[rows] = np.sort(state[0], axis=1)
         return ends, accepted
 

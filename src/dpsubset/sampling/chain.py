@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,12 +22,14 @@ from dpsubset.problem import IMPRECISE, Problem
 from dpsubset.sampling.l1_ball import l1_gain
 from dpsubset.sums import dot
 
-__all__ = ["Draws", "Rule", "Steps", "run"]
+__all__ = ["ByFits", "ByMoments", "Draws", "Rule", "Standing", "Steps", "Walker", "run"]
 
 ROUND = 1024  # steps between looks at the limits
 _COARSE = 0.05  # of a fit that decides a step, in units of 1/kappa
 _LONG = 4  # a product of two columns costs as much as this many inside a matrix product
 _MEMORY = 1 << 30  # bytes of columns that are kept for further proposals
+
+Standing = tuple[NDArray[np.int64], NDArray[np.int64]]  # supports and what is outside, by chains
 
 
 class Steps(Protocol):
@@ -166,10 +169,24 @@ def _walk(data, norm, state, draws, first, last):  # type: ignore[no-untyped-def
                 columns[at], target[at] = old, b[old]
 
 
+class Walker(ABC):
+    """Who takes steps: chains stand where `state` says, and what they accept is counted."""
+
+    @abstractmethod
+    def __init__(
+        self, problem: Problem, rule: Rule, state: Standing, accepted: NDArray[np.int64]
+    ) -> None: ...
+
+    @abstractmethod
+    def walk(self, draws: Draws, allowance: Allowance) -> None:
+        """Take the steps that were drawn."""
+
+
 def run(
+    walker: type[Walker],
     problem: Problem,
     rule: Rule,
-    state: tuple[NDArray[np.int64], NDArray[np.int64]],
+    state: Standing,
     source: Steps,
     allowance: Allowance,
 ) -> NDArray[np.int64]:
@@ -185,7 +202,7 @@ def run(
     accepted = np.zeros(chains, dtype=np.int64)
     if size == k or others == 0:
         return accepted  # there is one support only
-    walker = (_Moments if problem.quadratic else _Fits)(problem, rule, state, accepted)
+    walking = walker(problem, rule, state, accepted)
     for length in _rounds(rule.steps):
         if allowance.over or allowance.nodes < chains * length:
             raise UnprovenError(REFUSED)
@@ -195,7 +212,7 @@ def run(
             source.belows(others, chains * length).reshape(shape),
             source.exponentials(chains * length).reshape(shape),
         )
-        walker.walk(draws, allowance)
+        walking.walk(draws, allowance)
         allowance.spend(chains * length)
     return accepted
 
@@ -211,10 +228,12 @@ def threads() -> int:
     return len(able(0)) if able else os.cpu_count() or 1
 
 
-class _Moments:
+class ByMoments(Walker):
     """Steps for squared loss: a swap needs the inner products of one column with the others."""
 
-    def __init__(self, problem: Problem, rule: Rule, state: Any, accepted: Any) -> None:
+    def __init__(
+        self, problem: Problem, rule: Rule, state: Standing, accepted: NDArray[np.int64]
+    ) -> None:
         supports, outside = state
         chains, size = supports.shape
         self._problem, self._fresh = problem, True
@@ -228,6 +247,7 @@ class _Moments:
         self._store = None if self._whole else _store(problem, rule.steps * chains)
 
     def walk(self, draws: Draws, allowance: Allowance) -> None:
+        """Take the steps, as many at once as there are columns at hand for."""
         chains, length = draws.heights.shape
         at_once, ahead = chains, length
         if self._store is not None and self._store.room < self._problem.n_columns:
@@ -292,14 +312,17 @@ def _store(problem: Problem, proposals: int) -> ColumnCache:
     return ColumnCache(problem.design, memory=8 * n * room)
 
 
-class _Fits:
+class ByFits(Walker):
     """Steps for any other loss: every proposal is fitted, as exactly as its decision needs."""
 
-    def __init__(self, problem: Problem, rule: Rule, state: Any, accepted: Any) -> None:
+    def __init__(
+        self, problem: Problem, rule: Rule, state: Standing, accepted: NDArray[np.int64]
+    ) -> None:
         self._problem, self._kappa = problem, rule.kappa
         self._state, self._accepted = state, accepted
 
     def walk(self, draws: Draws, allowance: Allowance) -> None:
+        """Take the steps one by one."""
         supports, outside = self._state
         positions, slots, heights = draws
         for c, m in np.ndindex(positions.shape):
