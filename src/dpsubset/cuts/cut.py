@@ -36,10 +36,6 @@ class Cut:
     partial: Floats = field(default_factory=lambda: np.empty(0))  # one for each partial column
     point: Floats | None = None  # the dual point behind it, where there is one
 
-    def bound(self, chosen: NDArray[np.intp]) -> float:
-        """Return the bound on the support made of positions `chosen` among the free columns."""
-        return self.constant - float(self.weights[chosen].sum())
-
     @property
     def least(self) -> float:
         """The bound on all scores of the region."""
@@ -105,8 +101,8 @@ class CutMaker(ABC):
     @abstractmethod
     def optimised(
         self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
-    ) -> tuple[Cut, Floats]:
-        """Improve a cut for weights exp(-kappa R) (T12); also return its inclusion probabilities.
+    ) -> Cut:
+        """Improve a cut for weights exp(-kappa R) (T12).
 
         `guess` are inclusion probabilities to start from, for the region's free columns. A cut
         above `worst` everywhere is good enough.

@@ -87,7 +87,7 @@ class DualCuts(CutMaker):
 
     def optimised(
         self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
-    ) -> tuple[Cut, Floats]:
+    ) -> Cut:
         """Descend over dual points on the columns that matter; a last product makes it a cut."""
         problem, region = self.problem, cut.region
         t = region.to_choose
@@ -134,7 +134,7 @@ class DualCuts(CutMaker):
                 break
             a = a.copy()
             likely = np.where(missed, shares, np.maximum(likely, shares))
-        return best, best_shares
+        return best
 
     def tangent(self, region: Region, z: Floats, *, tighten: bool = True) -> Cut:
         """Fit on scaled columns, as many as matter; one product takes in the others (T12)."""

@@ -109,12 +109,12 @@ class MomentCuts(CutMaker):
 
     def optimised(
         self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
-    ) -> tuple[Cut, Floats]:
+    ) -> Cut:
         d = self.curvature()
         first, last = self._multipliers[0], self._multipliers[-1]
         found = optimise(self.problem, cut.region, d, kappa, first, last, guess)
         constant = found.constant - elimination_error(self.problem, found.penalty)
-        return Cut(cut.region, constant, found.weights), found.inclusion
+        return Cut(cut.region, constant, found.weights)
 
     def tangent(self, region: Region, z: Floats, *, tighten: bool = True) -> Cut:
         d = self.curvature() if tighten else 0.0

@@ -121,7 +121,7 @@ class Loss(ABC):
             beta[: known.size] = known
             a[:] = start.point
         table = np.ascontiguousarray(columns.T)
-        primal, dual, _ = fit_rows(
+        primal, dual = fit_rows(
             *self.compiled(), table, y, ridge, radius, beta, a, gap, enough, allowance.watch
         )
         allowance.check_watch()

@@ -242,8 +242,7 @@ class Partition:
             self._add(self._optimised(cut, guess) if better else Envelope(cut, self.kappa))
 
     def _optimised(self, cut: Cut, guess: Floats | None) -> Envelope:
-        better, _ = self._maker.optimised(cut, self.kappa, guess)
-        envelope = Envelope(better, self.kappa)
+        envelope = Envelope(self._maker.optimised(cut, self.kappa, guess), self.kappa)
         cheap = Envelope(cut, self.kappa)
         if cheap.log_mass < envelope.log_mass:
             envelope = cheap

@@ -154,7 +154,7 @@ class Tree:
         if not math.isfinite(distance):
             return cut
         kappa = _SHARPNESS / max(distance, self._problem.slack)
-        return self._maker.optimised(cut, kappa, worst=self._list.worst)[0]
+        return self._maker.optimised(cut, kappa, worst=self._list.worst)
 
     def _singles(self, cut: Cut) -> None:
         """Score the supports of a region with one column to choose, likely ones first."""
