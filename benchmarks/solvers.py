@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measured import Row, time_best
 from dpsubset.cuts import CutMaker
-from dpsubset.limits import Budget, Limits
+from dpsubset.limits import Allowance, Limits
 from dpsubset.planning.generate import paper_classes, paper_table
 from dpsubset.problem import Problem
 from dpsubset.search import MIP, BranchAndBound, Found, OuterApproximation, Solver
@@ -102,12 +102,12 @@ def solvers() -> dict[str, Solver]:
     }
 
 
-def ask(solver: Solver, question: str, problem: Problem, budget: Budget) -> list[Found]:
+def ask(solver: Solver, question: str, problem: Problem, allowance: Allowance) -> list[Found]:
     """Put one of the three questions."""
     if question == "mistakes":
-        return solver.by_mistakes(problem, budget)
+        return solver.by_mistakes(problem, allowance)
     many = 2 + (problem.n_columns - SIZE) * SIZE
-    return solver.top(problem, 1 if question == "best" else many, budget)
+    return solver.top(problem, 1 if question == "best" else many, allowance)
 
 
 def measure(setting: Setting, seconds: float, names: list[str]) -> Iterator[Measured]:
@@ -115,14 +115,14 @@ def measure(setting: Setting, seconds: float, names: list[str]) -> Iterator[Meas
 
     A solver that does not come to the end of one is not asked the next.
     """
-    exact = {q: ask(BranchAndBound(), q, setting.problem(), Budget(None)) for q in QUESTIONS}
+    exact = {q: ask(BranchAndBound(), q, setting.problem(), Allowance(None)) for q in QUESTIONS}
     for name in names:
         solver = solvers()[name]
         for question in QUESTIONS:
             problem = setting.problem()  # afresh: no solver inherits what another computed
-            budget = Budget(Limits(seconds=seconds))
+            allowance = Allowance(Limits(seconds=seconds))
             began = process_time()
-            found = ask(solver, question, problem, budget)
+            found = ask(solver, question, problem, allowance)
             took = process_time() - began
             above = max(
                 f.score / max(e.score, 1e-300) - 1.0
@@ -136,7 +136,7 @@ def measure(setting: Setting, seconds: float, names: list[str]) -> Iterator[Meas
                 took,
                 proven,
                 max(f.gap / max(f.score, 1e-300) for f in found),
-                budget.spent,
+                allowance.spent,
                 solver.last.cuts if isinstance(solver, Counted) and solver.last else None,
                 float(above),
             )
@@ -158,7 +158,9 @@ def solver_rows(quick: bool) -> Iterator[Row]:
 
 
 def _ask_afresh(setting: Setting, name: str, question: str) -> None:
-    if not all(f.proven for f in ask(solvers()[name], question, setting.problem(), Budget(None))):
+    if not all(
+        f.proven for f in ask(solvers()[name], question, setting.problem(), Allowance(None))
+    ):
         raise RuntimeError("a search was not proven")
 
 

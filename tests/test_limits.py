@@ -22,7 +22,7 @@ from dpsubset import (
 from dpsubset.cuts import cut_maker
 from dpsubset.designs import dense
 from dpsubset.errors import UnprovenError
-from dpsubset.limits import Budget, Limits, OutOfTime
+from dpsubset.limits import Allowance, Limits, OutOfTime
 from dpsubset.losses import Loss, as_loss
 from dpsubset.mechanisms import exponential
 from dpsubset.sampling.partition import Partition
@@ -114,7 +114,7 @@ def test_a_fit_ends_by_the_clock(monkeypatch, loss) -> None:
     given = problem(n=50_000, p=4, size=3, loss=loss)
     ticking = Clock(each_look=1.0)
     monkeypatch.setattr(limits.time, "monotonic", ticking)
-    timed = given.within(Budget(Limits(seconds=1)))
+    timed = given.within(Allowance(Limits(seconds=1)))
     before = ticking.looks
     with pytest.raises(OutOfTime):
         timed.score([0, 1, 2])
@@ -129,7 +129,7 @@ def test_a_descent_ends_by_the_clock(monkeypatch) -> None:
     cut = cut_maker(given).bound(search.branch_and_bound.root(given))
     ticking = Clock(each_look=1.0)
     monkeypatch.setattr(limits.time, "monotonic", ticking)
-    timed = cut_maker(given.within(Budget(Limits(seconds=3))))
+    timed = cut_maker(given.within(Allowance(Limits(seconds=3))))
     before = ticking.looks
     with pytest.raises(OutOfTime):
         timed.optimised(cut, 100.0)
@@ -137,7 +137,7 @@ def test_a_descent_ends_by_the_clock(monkeypatch) -> None:
 
 
 def test_a_long_list_of_scores_ends_by_the_clock(clock) -> None:
-    timed = problem(p=22, size=7).within(Budget(Limits(seconds=1)))
+    timed = problem(p=22, size=7).within(Allowance(Limits(seconds=1)))
     supports = np.array(list(combinations(range(22), 7)))
     maker = cut_maker(timed)
     assert len(maker.scores(supports)) == len(supports)
@@ -150,7 +150,7 @@ def test_a_long_product_ends_by_the_clock(monkeypatch, clock) -> None:
     monkeypatch.setattr(dense, "_LONG", 5000)
     given = problem(n=500)
     assert np.allclose(given.design.full_gram(lambda: None), given.design.full_gram(), rtol=1e-12)
-    timed = given.within(Budget(Limits(seconds=1)))
+    timed = given.within(Allowance(Limits(seconds=1)))
     clock.now += 2.0
     with pytest.raises(OutOfTime):
         timed.gram.full(timed.between)

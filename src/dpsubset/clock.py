@@ -1,8 +1,6 @@
 """A clock for compiled loops: they ask it after so much work, and end when it is past a deadline.
 
-A watch = (address, state): where to call the clock, and [deadline, work since the last look,
-whether it was late]. Work is counted in units of some thousand operations, about a microsecond.
-Without a deadline the clock is never asked.
+Work is counted in units of some thousand operations, about a microsecond.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -23,7 +21,13 @@ from dpsubset.compiled import compiled
 
 __all__ = ["Watch", "callback", "late", "stopped", "watch_until"]
 
-Watch = tuple[int, Floats]
+
+class Watch(NamedTuple):
+    """What a compiled loop is given; without a deadline its clock is never asked."""
+
+    address: int  # where to call the clock
+    state: Floats  # the deadline, the work since the last look, whether it was late
+
 
 _OFTEN = 2000.0  # units of work between two looks: a few milliseconds
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_double)
@@ -37,7 +41,7 @@ def callback(clock: Callable[[], float]) -> Any:
 def watch_until(deadline: float, asked: Any) -> Watch:
     """Return a watch that is late after the deadline by a `callback`; infinity is none."""
     address = ctypes.cast(asked, ctypes.c_void_p).value if deadline < math.inf else 0
-    return address or 0, np.array([deadline, 0.0, 0.0])
+    return Watch(address or 0, np.array([deadline, 0.0, 0.0]))
 
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
@@ -61,13 +65,13 @@ else:
 @compiled()
 def late(watch, work):  # type: ignore[no-untyped-def]
     """Count work, and look at the clock if it is time to; return whether the deadline is over."""
-    address, state = watch
+    state = watch.state
     if state[0] == np.inf:
         return False
     state[1] += work
     if state[1] >= _OFTEN:
         state[1] = 0.0
-        if _now(address) > state[0]:
+        if _now(watch.address) > state[0]:
             state[2] = 1.0
     return state[2] != 0.0
 
@@ -75,4 +79,4 @@ def late(watch, work):  # type: ignore[no-untyped-def]
 @compiled()
 def stopped(watch):  # type: ignore[no-untyped-def]
     """Whether work under this watch was ended; what it returned then has no meaning."""
-    return watch[1][2] != 0.0
+    return watch.state[2] != 0.0

@@ -15,7 +15,7 @@ from dpsubset.errors import InputError, UnprovenError, without_context
 
 __all__ = [
     "REFUSED",
-    "Budget",
+    "Allowance",
     "Limits",
     "OutOfTime",
     "Progress",
@@ -96,7 +96,7 @@ def refusing() -> Iterator[None]:
         raise UnprovenError(REFUSED) from None
 
 
-class Budget:
+class Allowance:
     """What is left of the limits, shared by all parts of a job; also where progress goes."""
 
     def __init__(self, limits: Limits | None, progress: ProgressCallback | None = None) -> None:
@@ -120,7 +120,7 @@ class Budget:
 
     @property
     def _stopped(self) -> bool:
-        return bool(self.watch[1][2])
+        return bool(self.watch.state[2])
 
     @property
     def _late(self) -> bool:
@@ -160,7 +160,7 @@ class Budget:
         self._left -= nodes
         self._spent += nodes
 
-    def allowance(self, most: int) -> int:
+    def at_once(self, most: int) -> int:
         """Return how many nodes may be searched before limits are looked at again."""
         return int(max(1, min(most, self._left)))
 

@@ -19,7 +19,7 @@ from dpsubset.designs import ColumnCache, Design, Features, Gram, as_design, unm
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError, UnprovenError, without_context
 from dpsubset.labels import Labels, as_labels
-from dpsubset.limits import Budget
+from dpsubset.limits import Allowance
 from dpsubset.losses import Fit, Loss, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
 
@@ -126,7 +126,7 @@ class Problem:
         self.radius = positive(radius, "radius")
         self.ridge = positive(ridge, "ridge", zero=True)
         self.y, self.classes_named = self._read(y, classes)
-        self.budget = Budget(None)
+        self.allowance = Allowance(None)
         self._shared: dict[str, Any] = {}  # what copies of the problem share, made on demand
         self._remembered: dict[bytes, tuple[Floats, float, float]] = {}
         given = isinstance(X, Design)
@@ -262,19 +262,19 @@ class Problem:
         """Bound on the rounding error of a score or a lower bound (T19)."""
         return self.loss.precision * max(self.n_rows, 1) * self.sensitivity()
 
-    def within(self, budget: Budget) -> Problem:
+    def within(self, allowance: Allowance) -> Problem:
         """Return the same problem for a job whose fits end, by OutOfTime, with the job's seconds.
 
         Tables, moments and scores are shared.
         """
         twin = copy.copy(self)
-        twin.budget = budget
+        twin.allowance = allowance
         return twin
 
     @property
     def between(self) -> Callable[[], None] | None:
         """What to call between parts of long work; None without a limit on seconds."""
-        return self.budget.check if self.budget.timed else None
+        return self.allowance.check if self.allowance.timed else None
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
         if name not in self._shared:
@@ -362,9 +362,9 @@ class Problem:
 
     def fit_table(self, table: Floats, *, gap: float, start: Fit | None = None) -> Fit:
         """Fit the loss on columns of any kind."""
-        self.budget.check()
+        self.allowance.check()
         return self.loss.fit(
-            table, self.y, self.ridge, self.radius, start=start, gap=gap, budget=self.budget
+            table, self.y, self.ridge, self.radius, start=start, gap=gap, allowance=self.allowance
         )
 
 

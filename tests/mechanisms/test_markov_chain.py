@@ -25,7 +25,7 @@ from dpsubset import Exponential, Problem
 from dpsubset.designs import ColumnCache
 from dpsubset.designs import gram as gram_module
 from dpsubset.errors import InputError, UnprovenError
-from dpsubset.limits import REFUSED, Budget, Limits
+from dpsubset.limits import REFUSED, Allowance, Limits
 from dpsubset.mechanisms.markov_chain import MarkovChain
 from dpsubset.privacy import Randomness, as_randomness
 from dpsubset.problem import IMPRECISE
@@ -325,15 +325,15 @@ def worst_score(case: Case, ball: str, steps: int = 25) -> float:
     included = np.tile(np.array(problem.include, dtype=np.int64), (4, 1))
     state = np.hstack([included, order[:, :t]]), np.ascontiguousarray(order[:, t:])
     rule = chain.Rule(mechanism.kappa(problem), steps, ball == "l1", mechanism._gap(problem))
-    walker = chain._Moments(problem, rule, state, np.zeros(4, dtype=np.int64))
+    walker = chain.ByMoments(problem, rule, state, np.zeros(4, dtype=np.int64))
     for _ in range(steps):
-        draws = (
+        draws = chain.Draws(
             len(problem.include) + source.belows(t, 4)[:, None],
             source.belows(f - t, 4)[:, None],
             source.exponentials(4)[:, None],
         )
-        walker.walk(draws, Budget(None))
-        for support, score in zip(state[0], walker._state[3], strict=True):
+        walker.walk(draws, Allowance(None))
+        for support, score in zip(state[0], walker._state.scores, strict=True):
             exact = l1_score(case, support) if ball == "l1" else case.scores(support[None])[0]
             worst = max(worst, abs(score - exact) / case.scale())
     return worst
@@ -578,7 +578,7 @@ def test_limits(loss: str) -> None:
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_time_ends_within_a_round(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
     problem = make_problem(make_case("plain", loss))
-    monkeypatch.setattr(Budget, "over", False)
+    monkeypatch.setattr(Allowance, "over", False)
     with pytest.raises(UnprovenError, match="limit"):
         MarkovChain(1.0, limits=Limits(seconds=1e-9)).draw(problem, 1, random_state=0)
 

@@ -47,7 +47,8 @@ def where(partition: Partition, support: tuple[int, ...]) -> list[float]:
             place = {int(j): i for i, j in enumerate(region.free)}
             if set(region.inside) <= set(support) and all(j in place for j in rest):
                 chosen = np.array([place[j] for j in rest], dtype=np.intp)
-                found.append(-piece.kappa * piece.cut.bound(chosen))
+                bound = piece.cut.constant - float(piece.cut.weights[chosen].sum())
+                found.append(-piece.kappa * bound)
     return found
 
 

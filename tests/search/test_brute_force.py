@@ -123,7 +123,7 @@ def test_a_clone_of_squared_loss_gives_the_same_answers(start: int) -> None:
 SWITCHES = {
     "Gram columns on demand": ("squared", gram, "FULL_UP_TO", 2),
     "regions split instead of searched": ("squared", tree, "_MOST", 3),
-    "regions split when their allowance ends": ("squared", tree, "_ALLOWANCE", 3),
+    "regions split when their nodes run out": ("squared", tree, "_NODES", 3),
     "one dual point remembered": ("others", dual, "_POINTS", 1),
     "one column beside those inside": ("others", dual, "_COLUMNS", 1),
     "one support scored at a time": ("others", tree, "_BATCH", 1),

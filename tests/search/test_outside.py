@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from dpsubset import Mistakes, Problem, TopR, search
 from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.errors import InputError, UnprovenError
-from dpsubset.limits import REFUSED, Budget, Limits
+from dpsubset.limits import REFUSED, Allowance, Limits
 from dpsubset.search.backends import Answer, Master
 from dpsubset.search.backends.gurobi import GurobiMaster, GurobiProgram
 from dpsubset.search.backends.highs import HighsMaster
@@ -64,7 +64,7 @@ def loose(_: float) -> bool:
 
 
 def solved(master: Master, goal: float = math.inf) -> Answer:
-    return master.solve(goal, 1e-6, Budget(None), loose)
+    return master.solve(goal, 1e-6, Allowance(None), loose)
 
 
 def cuts_of(rng: np.random.Generator, count: int = 6) -> list[tuple[float, np.ndarray]]:
@@ -319,7 +319,7 @@ def test_one_swaps_that_a_limit_leaves_unscored_are_bounded_all_the_same(
         return extended(self, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(kind, "extended", slow)
-    monkeypatch.setattr(Budget, "over", property(lambda self: late[0]))
+    monkeypatch.setattr(Allowance, "over", property(lambda self: late[0]))
     found = search.top(problem, 60, solver=solver)
     check_claims(found, problem)
     assert not any(f.proven for f in found)

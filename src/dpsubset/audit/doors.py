@@ -41,7 +41,6 @@ __all__ = ["CONTAINERS", "DOORS", "Door", "DoorFinding", "Shown", "doors"]
 _NUMERICAL = 1e-9
 _RADIUS = 1.5
 _MANY = 16  # rows whose labels one label could exchange: enough to show in coefficients
-Read = Callable[[RawTable, str], tuple[Problem, Mechanism]]
 
 
 @dataclass(frozen=True, eq=False)

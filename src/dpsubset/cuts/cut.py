@@ -36,10 +36,6 @@ class Cut:
     partial: Floats = field(default_factory=lambda: np.empty(0))  # one for each partial column
     point: Floats | None = None  # the dual point behind it, where there is one
 
-    def bound(self, chosen: NDArray[np.intp]) -> float:
-        """Return the bound on the support made of positions `chosen` among the free columns."""
-        return self.constant - float(self.weights[chosen].sum())
-
     @property
     def least(self) -> float:
         """The bound on all scores of the region."""
@@ -56,6 +52,8 @@ class CutMaker(ABC):
 
     tries: ClassVar[int] = 1  # how many of the columns of largest gain are worth a look
     trust: ClassVar[float] = 1.0  # and how near their gain must come to a column's own
+    starts: ClassVar[int] = 2  # greedy starts that pay where columns of a support are exchanged
+    searchable: ClassVar[bool] = False  # whether long lists of the best can be proven in time
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -72,6 +70,26 @@ class CutMaker(ABC):
     def bound(self, region: Region, hint: Floats | None = None) -> Cut:
         """Return a cut from the fit on the columns inside; `hint` is a dual point to try, too."""
 
+    @abstractmethod
+    def prepare(self) -> None:
+        """Do at once what a hard problem needs sooner or later, if it can be had."""
+
+    def curvature(self) -> float:
+        """Return d >= 0 with X'X - d I positive semidefinite, 0 where cuts make no use of it."""
+        return 0.0
+
+    def memory(self) -> int:
+        """Return the bytes that a sampler holds for a cut, roughly."""
+        return 32 * self.problem.n_columns
+
+    def exact(self, region: Region) -> bool:
+        """Whether the cheap cut of a region is the score itself, up to rounding."""
+        return False
+
+    def guess(self, cut: Cut, kappa: float) -> Floats | None:
+        """Return inclusion probabilities that a better cut starts from, where that pays."""
+        return None
+
     def cheap(self, region: Region) -> Cut:
         """Return the cut that a sampler starts from."""
         return self.bound(region)
@@ -83,8 +101,8 @@ class CutMaker(ABC):
     @abstractmethod
     def optimised(
         self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
-    ) -> tuple[Cut, Floats]:
-        """Improve a cut for weights exp(-kappa R) (T12); also return its inclusion probabilities.
+    ) -> Cut:
+        """Improve a cut for weights exp(-kappa R) (T12).
 
         `guess` are inclusion probabilities to start from, for the region's free columns. A cut
         above `worst` everywhere is good enough.

@@ -39,13 +39,13 @@ def descend(rows, parameters, table, inside, y, rule, t, a, most, enough, target
     """Improve the dual point `a`, in place, for supports of `inside` columns and t of the others.
 
     `table` holds a column a row, those inside first; `rule` = (ridge, radius, kappa). Ends after
-    `most` steps, when ten steps gain less than `enough`, at the `target`, or when the watch is
-    late. Returns the log mass over the columns of the table.
+    `most` steps, when ten steps gain less than `enough`, at the `target` (a log mass over the
+    columns of the table), or when the watch is late.
     """
     ridge, radius, kappa = rule
     k, n = table.shape
     if n == 0:
-        return 0.0
+        return
     share = np.empty(k)
     value, slope, curve = np.empty(n), np.empty(n), np.empty(n)
     v = np.dot(table, a)
@@ -105,4 +105,3 @@ def descend(rows, parameters, table, inside, y, rule, t, a, most, enough, target
             if mark - best < enough:
                 break
             mark = best
-    return best

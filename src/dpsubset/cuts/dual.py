@@ -71,6 +71,12 @@ class DualCuts(CutMaker):
         other = self._cut(region, self._pointed(Fit(np.empty(0), np.inf, -np.inf, hint), products))
         return max(cut, other, key=lambda c: c.least)
 
+    def prepare(self) -> None:
+        """Do nothing: what a fit needs is of use to that fit only."""
+
+    def memory(self) -> int:
+        return super().memory() + 8 * self.problem.n_rows  # a cut has its dual point
+
     def cheap_all(self, regions: Sequence[Region]) -> list[Cut]:
         cuts = []
         for first in range(0, len(regions), self._room):
@@ -81,7 +87,7 @@ class DualCuts(CutMaker):
 
     def optimised(
         self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
-    ) -> tuple[Cut, Floats]:
+    ) -> Cut:
         """Descend over dual points on the columns that matter; a last product makes it a cut."""
         problem, region = self.problem, cut.region
         t = region.to_choose
@@ -110,9 +116,9 @@ class DualCuts(CutMaker):
                 _STEPS,
                 _ENOUGH,
                 goal,
-                problem.budget.watch,
+                problem.allowance.watch,
             )
-            problem.budget.check()
+            problem.allowance.check()
             point = self._pointed(Fit(np.empty(0), np.inf, -np.inf, a), problem.design.correlate(a))
             better = self._cut(region, point, best_shares)
             for _ in range(2):
@@ -128,7 +134,7 @@ class DualCuts(CutMaker):
                 break
             a = a.copy()
             likely = np.where(missed, shares, np.maximum(likely, shares))
-        return best, best_shares
+        return best
 
     def tangent(self, region: Region, z: Floats, *, tighten: bool = True) -> Cut:
         """Fit on scaled columns, as many as matter; one product takes in the others (T12)."""
@@ -181,9 +187,9 @@ class DualCuts(CutMaker):
                 start.point,
                 problem.slack,
                 worst,
-                problem.budget.watch,
+                problem.allowance.watch,
             )
-            problem.budget.check_watch()
+            problem.allowance.check_watch()
         if np.isnan(out).any():
             raise UnprovenError(IMPRECISE)
         return out
@@ -232,10 +238,10 @@ class DualCuts(CutMaker):
         if not missing:
             return
         at_once = len(missing)
-        if problem.budget.timed:  # a product that takes long is cut, to look at the clock
+        if problem.allowance.timed:  # a product that takes long is cut, to look at the clock
             at_once = max(1, _TIMED // max(problem.n_rows * problem.n_columns, 1))
         for first in range(0, len(missing), at_once):
-            problem.budget.check()
+            problem.allowance.check()
             part = missing[first : first + at_once]
             fits = [self._fit(key) for key in part]
             products = problem.design.correlate(np.column_stack([fit.point for fit in fits])).T

@@ -13,6 +13,7 @@ from dpsubset.cuts.cut import Cut, CutMaker
 from dpsubset.cuts.perspective import optimise, tangent
 from dpsubset.cuts.reduced import Reduced, extension_scores, multiplier, reduce
 from dpsubset.cuts.region import Region
+from dpsubset.cuts.symmetric import inclusion
 from dpsubset.losses.squared import support_scores
 from dpsubset.problem import Problem
 
@@ -33,6 +34,9 @@ class MomentCut(Cut):
 
 class MomentCuts(CutMaker):
     """Cuts by elimination of the columns inside; the ridge and known curvature bound the rest."""
+
+    starts = 32
+    searchable = True
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -76,6 +80,23 @@ class MomentCuts(CutMaker):
             )
         return max(candidates, key=lambda cut: cut.least)
 
+    def prepare(self) -> None:
+        """Form the full Gram matrix."""
+        if self.problem.gram.affordable:
+            self.problem.gram.full(self.problem.between)
+
+    def curvature(self) -> float:
+        return curvature(self.problem)
+
+    def exact(self, region: Region) -> bool:
+        return region.to_choose == 1
+
+    def guess(self, cut: Cut, kappa: float) -> Floats | None:
+        """Without a full Gram matrix a better cut sees few columns, so they must be likely ones."""
+        if self.problem.gram.affordable:
+            return None
+        return np.asarray(inclusion(kappa * cut.weights, cut.region.to_choose)[1])
+
     def cheap(self, region: Region) -> Cut:
         """With one column to choose, or none, the bound is the score itself."""
         problem = self.problem
@@ -88,15 +109,15 @@ class MomentCuts(CutMaker):
 
     def optimised(
         self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
-    ) -> tuple[Cut, Floats]:
-        d = curvature(self.problem)
+    ) -> Cut:
+        d = self.curvature()
         first, last = self._multipliers[0], self._multipliers[-1]
         found = optimise(self.problem, cut.region, d, kappa, first, last, guess)
         constant = found.constant - elimination_error(self.problem, found.penalty)
-        return Cut(cut.region, constant, found.weights), found.inclusion
+        return Cut(cut.region, constant, found.weights)
 
     def tangent(self, region: Region, z: Floats, *, tighten: bool = True) -> Cut:
-        d = curvature(self.problem) if tighten else 0.0
+        d = self.curvature() if tighten else 0.0
         constant, weights, penalty = tangent(self.problem, region, d, steady(self.problem, d), z)
         return Cut(region, constant - elimination_error(self.problem, penalty), weights)
 
@@ -115,7 +136,7 @@ class MomentCuts(CutMaker):
         b = problem.correlations[index]
         out = np.empty(len(supports))
         for first in range(0, len(supports), _AT_ONCE):
-            problem.budget.check()
+            problem.allowance.check()
             local = place[supports[first : first + _AT_ONCE]].astype(np.int64)
             out[first : first + _AT_ONCE] = support_scores(
                 G, b, problem.energy, local, problem.ridge, problem.radius

@@ -24,12 +24,11 @@ _STEADY = 1e-4  # relative change of the ball's multiplier that ends its search
 
 @dataclass(frozen=True, eq=False)
 class Optimised:
-    """A cut's constant and weights, the penalty behind it, and the free columns' inclusions."""
+    """A cut's constant and weights, the penalty behind it, and the log mass under it."""
 
     constant: float
     weights: Floats
     penalty: float
-    inclusion: Floats
     log_mass: float
 
 
@@ -52,14 +51,14 @@ def optimise(
     likely = np.argsort(-z)[:most]  # chosen once: their Gram columns are then all at hand
     best: Optimised | None = None
     for _ in range(_ROUNDS):
-        problem.budget.check()
+        problem.allowance.check()
         constant, weights, next_mu = _cut_at(problem, region, d, mu, z, likely)
         total, inclusions = inclusion(kappa * weights, t)
         mass = float(total - kappa * constant)
         gain = np.inf if best is None else best.log_mass - mass
         if best is None or gain > 0:
             penalty = d + problem.ridge + mu
-            best = Optimised(constant, weights, penalty, inclusions, mass)
+            best = Optimised(constant, weights, penalty, mass)
         if gain < _ENOUGH:
             break
         z = np.sqrt(z * np.maximum(inclusions, 1e-12)) if gain > 0 else z

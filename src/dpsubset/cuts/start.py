@@ -40,7 +40,7 @@ def complete(maker: CutMaker, region: Region) -> tuple[int, ...]:
     """Fill a region's support greedily, then improve it by swaps inside the region."""
     chosen: list[int] = []
     for _ in range(region.to_choose):
-        maker.problem.budget.check()
+        maker.problem.allowance.check()
         inside = (*region.inside, *chosen)
         gains = maker.gains(inside)[region.free]
         gains[np.isin(region.free, chosen)] = -1.0
@@ -63,7 +63,7 @@ def in_bucket(
     parts = [Region((*problem.include, *part), others, problem.size) for part in kept]
     found: list[tuple[int, ...]] = []
     for part in parts:
-        if found and problem.budget.over:
+        if found and problem.allowance.over:
             break
         found.append(complete(maker, part))
     return found
@@ -90,7 +90,7 @@ def _improve(maker: CutMaker, region: Region, current: list[int]) -> None:
     noise = 1e-9 * problem.n_rows * problem.sensitivity()
     stale = 0
     for place in places * _SWEEPS:
-        problem.budget.check()
+        problem.allowance.check()
         others = current[:place] + current[place + 1 :]
         gains = maker.gains(tuple(others))[region.free]
         lowest = maker.trust * gains[np.searchsorted(region.free, current[place])]

@@ -12,7 +12,7 @@ import numpy as np
 from dpsubset.arrays import Floats
 from dpsubset.compiled import pointer
 from dpsubset.errors import InputError
-from dpsubset.limits import Budget
+from dpsubset.limits import Allowance
 from dpsubset.losses.fitting import envelope, fit_rows
 
 __all__ = ["Fit", "Loss"]
@@ -105,15 +105,15 @@ class Loss(ABC):
         start: Fit | None = None,
         gap: float = 0.0,
         enough: float = np.inf,
-        budget: Budget | None = None,
+        allowance: Allowance | None = None,
     ) -> Fit:
         """Minimise sum l(y, columns @ beta) + ridge |beta|^2 over |beta| <= radius.
 
         Goes on until primal - dual <= gap, or as far as rounding allows; ends early once the
         dual is at least `enough`. `start` is a fit on the same rows to begin from; its columns may
-        be fewer. OutOfTime if the budget has no seconds left.
+        be fewer. OutOfTime if the allowance has no seconds left.
         """
-        budget = budget or Budget(None)
+        allowance = allowance or Allowance(None)
         k = columns.shape[1]
         beta, a = np.zeros(k), np.zeros(y.size)
         if start is not None:
@@ -121,10 +121,10 @@ class Loss(ABC):
             beta[: known.size] = known
             a[:] = start.point
         table = np.ascontiguousarray(columns.T)
-        primal, dual, _ = fit_rows(
-            *self.compiled(), table, y, ridge, radius, beta, a, gap, enough, budget.watch
+        primal, dual = fit_rows(
+            *self.compiled(), table, y, ridge, radius, beta, a, gap, enough, allowance.watch
         )
-        budget.check_watch()
+        allowance.check_watch()
         return Fit(beta, float(primal), float(dual), a)
 
     def compiled(self) -> tuple[Any, Floats, bool]:

@@ -30,7 +30,7 @@ def fit_many(  # type: ignore[no-untyped-def]
             X[i] = store[supports[r, i]]
         b[:] = beta
         d[:] = a
-        primal, dual, _ = fit_rows(
+        primal, dual = fit_rows(
             rows, parameters, smooth, X, y, ridge, radius, b, d, wanted, enough, watch
         )
         if stopped(watch):
@@ -41,7 +41,7 @@ def fit_many(  # type: ignore[no-untyped-def]
         if not primal - dual <= wanted:
             b[:] = 0.0
             d[:] = 0.0
-            primal, dual, _ = fit_rows(
+            primal, dual = fit_rows(
                 rows, parameters, smooth, X, y, ridge, radius, b, d, wanted, np.inf, watch
             )
         out[r] = 0.5 * (primal + dual) if primal - dual <= wanted else np.nan

@@ -267,7 +267,6 @@ def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough,
         sigma = max(one, other)
         sharpest = _SHARPEST * sigma
         bluntest = min(one, other)  # rounding grows with the width
-    steps = 0
     returns = 0
     shift = a.copy()
     for _ in range(_OUTER):
@@ -281,7 +280,6 @@ def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough,
         )  # fmt: skip
         if stopped(watch):
             break
-        steps += more
         bound = _proven(value, slope, w, sigma)
         matched = np.dot(slope, t)
         lower = bound - penalty_conjugate(dots(X, slope), ridge, radius)
@@ -311,7 +309,7 @@ def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough,
             sigma = max(sigma / _FACTOR**2, bluntest)
             if returns == _RETURNS:
                 break
-    return primal, dual, steps
+    return primal, dual
 
 
 @compiled()
@@ -320,13 +318,13 @@ def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, eno
 
     `beta` and `a` are where to start and are overwritten by the best coefficients and the best
     dual point. Ends when primal - dual <= wanted, or dual >= enough (the fit is then known to be
-    of no use), or nothing improves. Returns primal, dual, and the number of Newton steps; of no
-    meaning if the watch says `stopped`.
+    of no use), or nothing improves. Returns primal and dual; of no meaning if the watch says
+    `stopped`.
     """
     k, n = X.shape
     if n == 0:
         beta[:] = 0.0
-        return 0.0, 0.0, 0
+        return 0.0, 0.0
     norm = np.sqrt(np.dot(beta, beta))
     if norm > radius:
         beta *= radius / norm
@@ -334,11 +332,11 @@ def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, eno
     _fill(rows, y, np.zeros(n), np.inf, parameters, value, slope, curve)
     empty = total(value)
     wanted = max(wanted, _ROUNDING * empty)
-    primal, dual, steps = _fit(
+    primal, dual = _fit(
         rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough, empty, watch
     )
     if primal - dual <= max(wanted, _COARSE * empty) or dual >= enough or k < 2 or stopped(watch):
-        return primal, dual, steps
+        return primal, dual
     # Columns that are nearly dependent are told apart in a basis where they are orthogonal.
     _, Q = np.linalg.eigh(np.dot(X, X.T))
     turned = np.dot(np.ascontiguousarray(Q.T), X)
@@ -348,7 +346,7 @@ def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, eno
     kept = size >= _DEPENDENT * size.max()
     turned = turned[kept]
     x, point = np.dot(beta, Q)[kept], a.copy()
-    _, lower, more = _fit(
+    _, lower = _fit(
         rows, parameters, smooth, turned, y, ridge, radius, x, point, wanted, enough, empty, watch
     )
     x = np.dot(np.ascontiguousarray(Q[:, kept]), x)
@@ -365,4 +363,4 @@ def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, eno
     if lower > dual:
         dual = lower
         a[:] = point
-    return primal, dual, steps + more
+    return primal, dual

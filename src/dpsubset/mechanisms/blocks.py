@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.errors import InputError, UnprovenError
-from dpsubset.limits import REFUSED, Budget, OutOfTime
+from dpsubset.limits import REFUSED, Allowance, OutOfTime
 from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Randomness
 from dpsubset.problem import Problem, check_classes_named, check_problem
@@ -58,7 +58,7 @@ def _project_out(Z: Floats, table: Floats) -> Floats:
 
 
 def lasso_choice(
-    X: Floats, Z: Floats, y: Floats, count: int, budget: Budget | None = None
+    X: Floats, Z: Floats, y: Floats, count: int, allowance: Allowance | None = None
 ) -> NDArray[np.intp]:
     """Return the columns of the first point of the lasso path with `count` coefficients.
 
@@ -71,8 +71,8 @@ def lasso_choice(
         X, y = _project_out(Z, X), _project_out(Z, y)
     steps = count
     while True:
-        if budget is not None:
-            budget.check()
+        if allowance is not None:
+            allowance.check()
         # coefficients may leave the path again, so `count` steps are mostly enough, not always
         path = lars_path(X, y, method="lasso", max_iter=steps)[2]
         reached = np.flatnonzero(np.count_nonzero(path, axis=0) >= count)
@@ -84,7 +84,7 @@ def lasso_choice(
 
 
 def svm_choice(
-    X: Floats, Z: Floats, y: Floats, count: int, budget: Budget | None = None
+    X: Floats, Z: Floats, y: Floats, count: int, allowance: Allowance | None = None
 ) -> NDArray[np.intp]:
     """Return the columns of the first l1-penalised SVM, along falling penalties, with `count`.
 
@@ -97,8 +97,8 @@ def svm_choice(
     C = l1_min_c(X, y, loss="squared_hinge", fit_intercept=False)
     beta = np.zeros(X.shape[1])
     for _ in range(_STEPS):
-        if budget is not None:
-            budget.check()
+        if allowance is not None:
+            allowance.check()
         C *= _STEP
         model = LinearSVC(
             penalty="l1", loss="squared_hinge", dual=False, C=C, fit_intercept=False, random_state=0
@@ -190,7 +190,9 @@ class Voters:
     and between the fits of an l1-SVM path; a lasso path or a selector of the user runs to its end.
     """
 
-    def __init__(self, problem: Problem, selector: str | Selector | None, budget: Budget) -> None:
+    def __init__(
+        self, problem: Problem, selector: str | Selector | None, allowance: Allowance
+    ) -> None:
         check_votes(problem)
         if selector is None:
             selector = "l1-svm" if problem.loss.classification else "lasso"
@@ -201,7 +203,7 @@ class Voters:
             )
         self._selector = selector
         self.most = problem.to_choose
-        self._budget = budget
+        self._allowance = allowance
         columns = problem.features.columns
         self._X = np.ascontiguousarray(problem.design.take(columns(problem.free)))
         self._Z = problem.design.take(columns(np.array(problem.include, dtype=np.intp)))
@@ -210,9 +212,9 @@ class Voters:
     def votes(self, labels: NDArray[np.int64], blocks: int) -> Iterator[NDArray[np.intp]]:
         """Return the places among the free columns that each block votes for, ascending."""
         for rows in members(labels, blocks):
-            if self._budget.over:
+            if self._allowance.over:
                 raise UnprovenError(REFUSED)
-            self._budget.spend(1)
+            self._allowance.spend(1)
             yield self._vote(rows)
 
     def _vote(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -227,7 +229,7 @@ class Voters:
     def _select(self, rows: NDArray[np.intp]) -> Iterable[int]:
         X, y = self._X[rows], self._y[rows]  # copies: a selector may write into them
         if isinstance(self._selector, str):
-            return _NAMED[self._selector](X, self._Z[rows], y, self.most, self._budget)
+            return _NAMED[self._selector](X, self._Z[rows], y, self.most, self._allowance)
         return self._selector(X, y, self.most)
 
     def _valid(self, answer: Iterable[int]) -> NDArray[np.intp]:

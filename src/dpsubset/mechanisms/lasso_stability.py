@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive, whole
 from dpsubset.errors import InputError
-from dpsubset.limits import Budget
+from dpsubset.limits import Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.blocks import (
     MOST_DEALS,
@@ -154,7 +154,7 @@ class LassoStability(Mechanism):
         if self.method == "perturbation":
             yield self._margins(problem)(as_randomness(0))
             return
-        voters, blocks = Voters(problem, self.selector, Budget(self.limits)), self._blocks()
+        voters, blocks = Voters(problem, self.selector, Allowance(self.limits)), self._blocks()
         every = deals(problem.n_rows, blocks, self.neighbours)
         if len(every) ** self.repeats > MOST_DEALS:
             raise InputError("the law is listed for fewer repeats or rows; use draw")
@@ -202,7 +202,7 @@ class LassoStability(Mechanism):
 
     def _voted(self, problem: Problem) -> Stability:
         """Return h = (c1 - c2)/(2 repeats) and the most frequent set, anew for every draw."""
-        voters, blocks = Voters(problem, self.selector, Budget(self.limits)), self._blocks()
+        voters, blocks = Voters(problem, self.selector, Allowance(self.limits)), self._blocks()
 
         def stability(randomness: Randomness) -> tuple[float, Support | None]:
             ballots: Ballots = Counter()

@@ -14,12 +14,12 @@ from dpsubset.cuts import cut_maker
 from dpsubset.cuts.region import root
 from dpsubset.cuts.start import complete
 from dpsubset.errors import InputError, UnprovenError
-from dpsubset.limits import REFUSED, Budget
+from dpsubset.limits import REFUSED, Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Guarantee, Randomness, exponent
 from dpsubset.problem import IMPRECISE, Problem, check_problem
-from dpsubset.sampling.chain import ROUND, Rule, run
+from dpsubset.sampling.chain import ROUND, ByFits, ByMoments, Rule, run
 from dpsubset.sampling.l1_ball import l1_scores
 from dpsubset.sampling.pieces import Support
 
@@ -127,19 +127,20 @@ class MarkovChain(Mechanism):
         The second is for diagnostics (`benchmarks.mixing`) alone: it depends on the data.
         """
         rule = Rule(self.kappa(problem), self.steps, self.ball == "l1", self._gap(problem))
-        budget = Budget(self.limits)
-        problem = problem.within(budget)
-        if budget.nodes < count * self.steps:
+        allowance = Allowance(self.limits)
+        problem = problem.within(allowance)
+        if allowance.nodes < count * self.steps:
             raise UnprovenError(REFUSED)
         first = None if self.start == "random" else _STARTED[self.start](problem)
         side = _SIDE_BY_SIDE // max(1, min(self.steps, ROUND))
         side = max(1, min(side, _HELD // max(1, problem.free.size)))
+        walker = ByMoments if problem.quadratic else ByFits
         ends = np.empty((count, problem.size), dtype=np.int64)
         accepted = np.zeros(count, dtype=np.int64)
         for low in range(0, count, side):
             rows = slice(low, min(low + side, count))
             state = _standing(problem, first, rows.stop - low, randomness)
-            accepted[rows] = run(problem, rule, state, randomness, budget)
+            accepted[rows] = run(walker, problem, rule, state, randomness, allowance)
             ends[rows] = np.sort(state[0], axis=1)
         return ends, accepted
 

@@ -14,7 +14,7 @@ from dpsubset import search
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive
 from dpsubset.errors import InputError
-from dpsubset.limits import Budget, Limits
+from dpsubset.limits import Allowance, Limits
 from dpsubset.mechanisms.base import Sampler
 from dpsubset.mechanisms.exponential import Exponential
 from dpsubset.mechanisms.searching import Searching
@@ -110,7 +110,7 @@ class Mistakes(Searching):
         return self._searched(search.best_by_mistakes, problem, count=buckets)
 
     def _sampler(self, problem: Problem) -> Sampler:
-        budget = Budget(self.limits)  # its seconds are for the search and for what may follow
+        allowance = Allowance(self.limits)  # its seconds are for the search and for what may follow
         found = self._found(problem)
         draw = self._buckets(problem, found)
         if self.delta is None:
@@ -126,7 +126,7 @@ class Mistakes(Searching):
                 return np.full(problem.size, -1, dtype=np.intp)
             if not otherwise:
                 nodes = None if self.limits is None else self.limits.nodes
-                left = self._exponential(budget.part(nodes))
+                left = self._exponential(allowance.part(nodes))
                 otherwise.append(left._sampler(problem))
             return otherwise[0](randomness)
 

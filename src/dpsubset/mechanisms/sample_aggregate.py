@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from dpsubset.arrays import Floats
 from dpsubset.checks import positive, whole
 from dpsubset.errors import InputError
-from dpsubset.limits import Budget
+from dpsubset.limits import Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.blocks import (
     Selector,
@@ -119,7 +119,7 @@ class SampleAggregate(Mechanism):
         return self.blocks or max(1, math.isqrt(problem.n_rows))
 
     def _voters(self, problem: Problem) -> Voters:
-        return Voters(problem, self.selector, Budget(self.limits))
+        return Voters(problem, self.selector, Allowance(self.limits))
 
     def _counts(self, problem: Problem, voters: Voters, labels: NDArray[np.int64]) -> Floats:
         counts = np.zeros(problem.free.size)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +16,20 @@ from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.designs import ColumnCache
 from dpsubset.errors import UnprovenError
-from dpsubset.limits import REFUSED, Budget
+from dpsubset.limits import REFUSED, Allowance
 from dpsubset.losses.ball import solve
 from dpsubset.problem import IMPRECISE, Problem
 from dpsubset.sampling.l1_ball import l1_gain
 from dpsubset.sums import dot
 
-__all__ = ["Rule", "Steps", "run"]
+__all__ = ["ByFits", "ByMoments", "Draws", "Rule", "Standing", "Steps", "Walker", "run"]
 
 ROUND = 1024  # steps between looks at the limits
 _COARSE = 0.05  # of a fit that decides a step, in units of 1/kappa
 _LONG = 4  # a product of two columns costs as much as this many inside a matrix product
 _MEMORY = 1 << 30  # bytes of columns that are kept for further proposals
+
+Standing = tuple[NDArray[np.int64], NDArray[np.int64]]  # supports and what is outside, by chains
 
 
 class Steps(Protocol):
@@ -49,83 +52,143 @@ class Rule:
     gap: float = 0.0
 
 
+class Draws(NamedTuple):
+    """The randomness of some steps: a row for each chain, a number for each step."""
+
+    positions: NDArray[np.int64]  # in the support, of the column that may leave
+    slots: NDArray[np.int64]  # of the column that may come
+    heights: Floats  # kappa times the rise of the score that is accepted
+
+    def part(self, start: int, stop: int) -> Draws:
+        """Return some of the steps."""
+        kept = slice(None), slice(start, stop)
+        return Draws(
+            np.ascontiguousarray(self.positions[kept]),
+            np.ascontiguousarray(self.slots[kept]),
+            np.ascontiguousarray(self.heights[kept]),
+        )
+
+
+class _Data(NamedTuple):
+    """What scores are made of: the moments, or columns for their inner products."""
+
+    table: Floats
+    whole: bool  # the table is X'X, not columns
+    places: NDArray[np.int64]  # of every column in the table
+    correlations: Floats  # X'y
+    diagonal: Floats  # of X'X
+    energy: float  # y'y
+
+
+class _Norm(NamedTuple):
+    """What a score depends on beside the support, and its exponent."""
+
+    kappa: float
+    ridge: float
+    radius: float
+    l1: bool
+    gap: float
+
+
+class _State(NamedTuple):
+    """Where chains stand; a row, or a number, for each."""
+
+    supports: NDArray[np.int64]
+    outside: NDArray[np.int64]
+    blocks: Floats  # inner products of the support's columns
+    scores: Floats
+    accepted: NDArray[np.int64]
+    sure: NDArray[np.bool_]  # every score so far was precise enough
+
+
 @compiled(nogil=True)
 def _fill(data, columns, at, block):  # type: ignore[no-untyped-def]
     """Fill in the inner products of the column at one place with all others of a support."""
-    table, whole, places, _, diagonal, _ = data
+    table, places = data.table, data.places
     new = places[columns[at]]
     for q in range(columns.size):
         if q != at:
             other = places[columns[q]]
-            v = table[new, other] if whole else dot(table[new], table[other])
+            v = table[new, other] if data.whole else dot(table[new], table[other])
             block[at, q] = v
             block[q, at] = v
-    block[at, at] = diagonal[columns[at]]
+    block[at, at] = data.diagonal[columns[at]]
 
 
 @compiled(nogil=True)
-def _value(block, target, energy, rule, beta):  # type: ignore[no-untyped-def]
+def _value(block, target, energy, norm, beta):  # type: ignore[no-untyped-def]
     """Return R(S), or its variant over the l1 ball, and whether it is precise enough."""
-    _, ridge, radius, l1, gap = rule
-    if l1:
-        gain, short = l1_gain(block, target, ridge, radius, gap, beta)
-        return energy - gain, short <= gap
-    return energy - solve(block, target, ridge, radius, beta)[0], True
+    if norm.l1:
+        gain, short = l1_gain(block, target, norm.ridge, norm.radius, norm.gap, beta)
+        return energy - gain, short <= norm.gap
+    return energy - solve(block, target, norm.ridge, norm.radius, beta)[0], True
 
 
 @compiled(nogil=True)
-def _begin(data, rule, state, first, last):  # type: ignore[no-untyped-def]
+def _begin(data, norm, state, first, last):  # type: ignore[no-untyped-def]
     """Fill in the moments and the score of the supports that chains stand at."""
-    supports, _, blocks, scores, _, sure = state
-    b, energy = data[3], data[5]
-    beta = np.empty(supports.shape[1])
+    beta = np.empty(state.supports.shape[1])
     for c in range(first, last):
+        columns, block = state.supports[c], state.blocks[c]
         for q in range(beta.size):
-            _fill(data, supports[c], q, blocks[c])
-        scores[c], sure[c] = _value(blocks[c], b[supports[c]], energy, rule, beta)
+            _fill(data, columns, q, block)
+        target = data.correlations[columns]
+        state.scores[c], state.sure[c] = _value(block, target, data.energy, norm, beta)
 
 
 @compiled(nogil=True)
-def _walk(data, rule, state, draws, first, last):  # type: ignore[no-untyped-def]
+def _walk(data, norm, state, draws, first, last):  # type: ignore[no-untyped-def]
     """Take the steps that were drawn, for the chains `first` to `last`.
 
     A support is the included columns, then the chosen ones; those outside wait in slots. A swap
     exchanges a chosen column with a slot's, so every pair is proposed with the same chance, and
     so is the way back.
     """
-    supports, outside, blocks, scores, accepted, sure = state
-    positions, slots, heights = draws
-    kappa, b, energy = rule[0], data[3], data[5]
-    s = supports.shape[1]
+    b, outside, scores = data.correlations, state.outside, state.scores
+    s = state.supports.shape[1]
     trial, beta, target = np.empty((s, s)), np.empty(s), np.empty(s)
     for c in range(first, last):
-        columns, block = supports[c], blocks[c]
+        columns, block = state.supports[c], state.blocks[c]
         target[:] = b[columns]
-        for m in range(heights.shape[1]):
-            at, slot = positions[c, m], slots[c, m]
+        for m in range(draws.heights.shape[1]):
+            at, slot = draws.positions[c, m], draws.slots[c, m]
             old, new = columns[at], outside[c, slot]
             trial[:] = block
             columns[at], target[at] = new, b[new]
             _fill(data, columns, at, trial)
-            value, precise = _value(trial, target, energy, rule, beta)
+            value, precise = _value(trial, target, data.energy, norm, beta)
             if not precise:
-                sure[c] = False
+                state.sure[c] = False
                 break
-            if kappa * (value - scores[c]) <= heights[c, m]:
+            if norm.kappa * (value - scores[c]) <= draws.heights[c, m]:
                 block[:] = trial
                 scores[c] = value
                 outside[c, slot] = old
-                accepted[c] += 1
+                state.accepted[c] += 1
             else:
                 columns[at], target[at] = old, b[old]
 
 
+class Walker(ABC):
+    """Who takes steps: chains stand where `state` says, and what they accept is counted."""
+
+    @abstractmethod
+    def __init__(
+        self, problem: Problem, rule: Rule, state: Standing, accepted: NDArray[np.int64]
+    ) -> None: ...
+
+    @abstractmethod
+    def walk(self, draws: Draws, allowance: Allowance) -> None:
+        """Take the steps that were drawn."""
+
+
 def run(
+    walker: type[Walker],
     problem: Problem,
     rule: Rule,
-    state: tuple[NDArray[np.int64], NDArray[np.int64]],
+    state: Standing,
     source: Steps,
-    budget: Budget,
+    allowance: Allowance,
 ) -> NDArray[np.int64]:
     """Run chains side by side from where they stand; return how many steps each accepted.
 
@@ -139,18 +202,18 @@ def run(
     accepted = np.zeros(chains, dtype=np.int64)
     if size == k or others == 0:
         return accepted  # there is one support only
-    walker = (_Moments if problem.quadratic else _Fits)(problem, rule, state, accepted)
+    walking = walker(problem, rule, state, accepted)
     for length in _rounds(rule.steps):
-        if budget.over or budget.nodes < chains * length:
+        if allowance.over or allowance.nodes < chains * length:
             raise UnprovenError(REFUSED)
         shape = chains, length
-        draws = (
+        draws = Draws(
             k + source.belows(size - k, chains * length).reshape(shape),
             source.belows(others, chains * length).reshape(shape),
             source.exponentials(chains * length).reshape(shape),
         )
-        walker.walk(draws, budget)
-        budget.spend(chains * length)
+        walking.walk(draws, allowance)
+        allowance.spend(chains * length)
     return accepted
 
 
@@ -165,48 +228,51 @@ def threads() -> int:
     return len(able(0)) if able else os.cpu_count() or 1
 
 
-class _Moments:
+class ByMoments(Walker):
     """Steps for squared loss: a swap needs the inner products of one column with the others."""
 
-    def __init__(self, problem: Problem, rule: Rule, state: Any, accepted: Any) -> None:
-        supports, self._outside = state
+    def __init__(
+        self, problem: Problem, rule: Rule, state: Standing, accepted: NDArray[np.int64]
+    ) -> None:
+        supports, outside = state
         chains, size = supports.shape
         self._problem, self._fresh = problem, True
-        self._rule = rule.kappa, problem.ridge, problem.radius, rule.l1, rule.gap
+        self._norm = _Norm(rule.kappa, problem.ridge, problem.radius, rule.l1, rule.gap)
         scores, sure = np.empty(chains), np.ones(chains, dtype=np.bool_)
         blocks = np.empty((chains, size, size))
-        self._state = supports, self._outside, blocks, scores, accepted, sure
+        self._state = _State(supports, outside, blocks, scores, accepted, sure)
         gram, p = problem.gram, problem.n_columns
         worth = p * p <= _LONG * size * rule.steps * chains
         self._whole = gram.held or (gram.affordable and worth)
         self._store = None if self._whole else _store(problem, rule.steps * chains)
 
-    def walk(self, draws: Any, budget: Budget) -> None:
-        chains, length = draws[0].shape
+    def walk(self, draws: Draws, allowance: Allowance) -> None:
+        """Take the steps, as many at once as there are columns at hand for."""
+        chains, length = draws.heights.shape
         at_once, ahead = chains, length
         if self._store is not None and self._store.room < self._problem.n_columns:
-            size, room = self._state[0].shape[1], self._store.room
+            size, room = self._state.supports.shape[1], self._store.room
             at_once = max(1, min(chains, room // (2 * size)))
             ahead = room // at_once - size
         for first in range(0, chains, at_once):
             last = min(first + at_once, chains)
             for start in range(0, length, ahead):
-                if budget.seconds <= 0:
+                if allowance.seconds <= 0:
                     raise UnprovenError(REFUSED)
-                part = tuple(np.ascontiguousarray(d[:, start : start + ahead]) for d in draws)
+                part = draws.part(start, start + ahead)
                 self._part(part, first, last, self._fresh and start == 0)
         self._fresh = False
-        if not self._state[5].all():
+        if not self._state.sure.all():
             raise UnprovenError(IMPRECISE)
 
-    def _part(self, draws: Any, first: int, last: int, fresh: bool) -> None:
-        data = self._data(draws[1][first:last], first, last)
+    def _part(self, draws: Draws, first: int, last: int, fresh: bool) -> None:
+        data = self._data(draws.slots[first:last], first, last)
         shares = np.linspace(first, last, min(threads(), last - first) + 1).astype(int)
 
         def work(low: int, high: int) -> None:
             if fresh:
-                _begin(data, self._rule, self._state, low, high)
-            _walk(data, self._rule, self._state, draws, low, high)
+                _begin(data, self._norm, self._state, low, high)
+            _walk(data, self._norm, self._state, draws, low, high)
 
         if shares.size == 2:
             work(first, last)
@@ -214,7 +280,7 @@ class _Moments:
         with ThreadPoolExecutor(shares.size - 1) as pool:
             list(pool.map(work, shares[:-1], shares[1:]))
 
-    def _data(self, slots: NDArray[np.int64], first: int, last: int) -> tuple[Any, ...]:
+    def _data(self, slots: NDArray[np.int64], first: int, last: int) -> _Data:
         """Return the moments, or the columns that these steps may meet.
 
         A slot holds what it holds now, or what left a support since: those columns are all here.
@@ -226,12 +292,12 @@ class _Moments:
         rest = b, diagonal, problem.energy
         if self._store is None:
             G = np.ascontiguousarray(problem.gram.full(problem.between))
-            return G, True, np.arange(problem.n_columns), *rest
-        met = np.take_along_axis(self._outside[first:last], slots, axis=1)
-        needed = np.unique(np.concatenate([self._state[0][first:last].ravel(), met.ravel()]))
+            return _Data(G, True, np.arange(problem.n_columns), *rest)
+        met = np.take_along_axis(self._state.outside[first:last], slots, axis=1)
+        needed = np.unique(np.concatenate([self._state.supports[first:last].ravel(), met.ravel()]))
         places = np.full(problem.n_columns, -1)
         places[needed] = self._store.places(needed)
-        return self._store.store, False, places, *rest
+        return _Data(self._store.store, False, places, *rest)
 
 
 def _store(problem: Problem, proposals: int) -> ColumnCache:
@@ -246,23 +312,26 @@ def _store(problem: Problem, proposals: int) -> ColumnCache:
     return ColumnCache(problem.design, memory=8 * n * room)
 
 
-class _Fits:
+class ByFits(Walker):
     """Steps for any other loss: every proposal is fitted, as exactly as its decision needs."""
 
-    def __init__(self, problem: Problem, rule: Rule, state: Any, accepted: Any) -> None:
+    def __init__(
+        self, problem: Problem, rule: Rule, state: Standing, accepted: NDArray[np.int64]
+    ) -> None:
         self._problem, self._kappa = problem, rule.kappa
         self._state, self._accepted = state, accepted
 
-    def walk(self, draws: Any, budget: Budget) -> None:
+    def walk(self, draws: Draws, allowance: Allowance) -> None:
+        """Take the steps one by one."""
         supports, outside = self._state
         positions, slots, heights = draws
         for c, m in np.ndindex(positions.shape):
-            if budget.seconds <= 0:
+            if allowance.seconds <= 0:
                 raise UnprovenError(REFUSED)
             at, slot = positions[c, m], slots[c, m]
             proposed = supports[c].copy()
             proposed[at] = outside[c, slot]
-            if self._reached(supports[c], proposed, heights[c, m]):
+            if self._reached(supports[c], proposed, float(heights[c, m])):
                 supports[c, at], outside[c, slot] = outside[c, slot], supports[c, at]
                 self._accepted[c] += 1
 

@@ -14,7 +14,7 @@ from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import start
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.errors import UnprovenError
-from dpsubset.limits import REFUSED, Budget, Limits
+from dpsubset.limits import REFUSED, Allowance, Limits
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import (
     Envelope,
@@ -29,7 +29,7 @@ __all__ = ["Partition"]
 
 _PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
 _MEMORY = 4 << 30  # bytes that the pieces may take, roughly; beyond it the sampler gives up (T18)
-_HARD = 16  # refinements after which a full Gram matrix pays, if it can be had
+_HARD = 16  # refinements after which a problem is hard enough to prepare for
 _SEARCHES = {16: 100_000, 64: 2_000_000, 512: 20_000_000}  # refinements: nodes of a search
 _COUNTS = (100, 2000, 20_000)  # lengths of the lists that it is asked for
 _COARSE = 1e-3  # width of the first interval of a score, in units of 1/kappa (T16)
@@ -39,8 +39,8 @@ class Partition:
     """Pieces that cover every support once; refining changes the speed of draws, not their law."""
 
     def __init__(self, problem: Problem, kappa: float, limits: Limits | None = None) -> None:
-        self._budget = Budget(limits)
-        problem = problem.within(self._budget)
+        self._allowance = Allowance(limits)
+        problem = problem.within(self._allowance)
         self.problem = problem
         self.kappa = kappa
         self._refined = 0
@@ -127,7 +127,7 @@ class Partition:
 
     def rejected(self, index: int, excess: float) -> None:
         """Take note of a rejection; refine the piece once it has cost more than refining would."""
-        if self._budget.over:
+        if self._allowance.over:
             raise UnprovenError(REFUSED)
         piece = self.pieces[index]
         if not isinstance(piece, Envelope):
@@ -141,21 +141,13 @@ class Partition:
 
         From a list, the supports of log weight above `level` are set free.
         """
-        self._budget.spend(1)
-        held = 32 * len(self.pieces) * self.problem.n_columns
-        if not self.problem.quadratic:  # a cut has its dual point
-            held += 8 * len(self.pieces) * self.problem.n_rows
-        if self._budget.over or held > _MEMORY:
+        self._allowance.spend(1)
+        if self._allowance.over or len(self.pieces) * self._maker.memory() > _MEMORY:
             raise UnprovenError(REFUSED)
         self._refined += 1
-        if self._refined == _HARD and self.problem.quadratic and self.problem.gram.affordable:
-            self.problem.gram.full(self.problem.between)
-        if (
-            self._seed
-            and self.problem.quadratic
-            and self._refined in _SEARCHES
-            and self._settled_by_search(_SEARCHES[self._refined])
-        ):
+        if self._refined == _HARD:
+            self._maker.prepare()
+        if self._refined in _SEARCHES and self._settled_by_search(_SEARCHES[self._refined]):
             return
         piece = self.pieces[index]
         if isinstance(piece, Listed):
@@ -165,11 +157,8 @@ class Partition:
             self._remove(index) if rest is None else self._add(rest, index)
             return
         assert isinstance(piece, Envelope)
-        exact = self.problem.quadratic and piece.region.to_choose == 1
-        if not (piece.optimised or exact):
-            many = self.problem.quadratic and not self.problem.gram.affordable
-            guess = inclusion(piece.log_weights, piece.region.to_choose)[1] if many else None
-            better = self._optimised(piece.cut, guess)
+        if not (piece.optimised or self._maker.exact(piece.region)):
+            better = self._optimised(piece.cut, self._maker.guess(piece.cut, self.kappa))
             if better.log_mass < piece.log_mass - 0.05 or better.peak < piece.peak - 0.05:
                 self._add(better, index)
                 return
@@ -181,10 +170,10 @@ class Partition:
 
         Where the law is concentrated this is far quicker than refining envelopes.
         """
-        if not self._concentrated():
+        if not (self._seed and self._maker.searchable and self._concentrated()):
             return False
         for count in _COUNTS:
-            found = search.top(self.problem, count, limits=self._budget.part(nodes))
+            found = search.top(self.problem, count, limits=self._allowance.part(nodes))
             if not found[-1].proven:
                 return False
             logs = -self.kappa * np.array([f.score for f in found])
@@ -238,7 +227,7 @@ class Partition:
         """Add regions to the partition as whatever serves them best."""
         bounded = []
         for region in regions:
-            self._budget.check()
+            self._allowance.check()
             if region.to_choose == 0:
                 support = np.sort(np.array(region.inside, dtype=np.int64))
                 low, high = self.problem.enclose(support)
@@ -248,14 +237,12 @@ class Partition:
             else:
                 bounded.append(region)
         for cut in self._maker.cheap_all(bounded):
-            free, t = cut.region.free.size, cut.region.to_choose
-            exact = self.problem.quadratic and t == 1
-            better = guess is not None and guess.size == free and not exact
+            fits = guess is not None and guess.size == cut.region.free.size
+            better = fits and not self._maker.exact(cut.region)
             self._add(self._optimised(cut, guess) if better else Envelope(cut, self.kappa))
 
     def _optimised(self, cut: Cut, guess: Floats | None) -> Envelope:
-        better, _ = self._maker.optimised(cut, self.kappa, guess)
-        envelope = Envelope(better, self.kappa)
+        envelope = Envelope(self._maker.optimised(cut, self.kappa, guess), self.kappa)
         cheap = Envelope(cut, self.kappa)
         if cheap.log_mass < envelope.log_mass:
             envelope = cheap

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dpsubset.checks import whole
 from dpsubset.errors import InputError
-from dpsubset.limits import Budget, Limits, Progress, ProgressCallback
+from dpsubset.limits import Allowance, Limits, Progress, ProgressCallback
 from dpsubset.problem import Problem, check_problem
 from dpsubset.search.branch_and_bound import BranchAndBound
 from dpsubset.search.found import Found
@@ -66,7 +66,7 @@ def best(
     (1, 3)
     """
     check_problem(problem)
-    return as_solver(solver).top(problem, 1, Budget(limits, progress))[0]
+    return as_solver(solver).top(problem, 1, Allowance(limits, progress))[0]
 
 
 def top(
@@ -80,7 +80,7 @@ def top(
     """Return the `count` supports of smallest score, ascending (all, if there are fewer)."""
     check_problem(problem)
     count = whole(count, "count", 1, most=10**15)
-    return as_solver(solver).top(problem, count, Budget(limits, progress))
+    return as_solver(solver).top(problem, count, Allowance(limits, progress))
 
 
 def best_by_mistakes(
@@ -95,4 +95,4 @@ def best_by_mistakes(
     At a limit on seconds the list may end before the last k.
     """
     check_problem(problem)
-    return as_solver(solver).by_mistakes(problem, Budget(limits, progress))
+    return as_solver(solver).by_mistakes(problem, Allowance(limits, progress))

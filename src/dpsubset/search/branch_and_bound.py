@@ -11,7 +11,7 @@ from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import in_bucket, start
 from dpsubset.cuts.twins import Thinned, thin
-from dpsubset.limits import Budget, OutOfTime
+from dpsubset.limits import Allowance, OutOfTime
 from dpsubset.problem import Problem
 from dpsubset.search.found import Found
 from dpsubset.search.solver import Solver
@@ -19,8 +19,6 @@ from dpsubset.search.tree import Shortlist, Tree
 
 __all__ = ["BranchAndBound"]
 
-_MOST_STARTS = 32  # greedy starts of a bucket
-_FEW_STARTS = 2  # the same where gains are estimates and scores take fits
 _MOST_PATTERNS = 8  # 2^8 starting regions at most
 
 
@@ -29,19 +27,18 @@ class BranchAndBound(Solver):
 
     name = "branch-and-bound"
 
-    def top(self, problem: Problem, count: int, budget: Budget) -> list[Found]:
-        problem = problem.within(budget)
+    def top(self, problem: Problem, count: int, allowance: Allowance) -> list[Found]:
+        problem = problem.within(allowance)
         thinned = thin(problem)
         reduced = thinned.problem
         shortlist = _shortlist(reduced, min(count, reduced.n_supports))
         seed: tuple[int, ...] = ()
         try:
-            if problem.quadratic and problem.gram.affordable:
-                problem.gram.full(problem.between)
             maker = cut_maker(reduced)
+            maker.prepare()
             seed = start(maker)
             _seed_with_swaps(maker, shortlist, seed)
-            bound = Tree(maker, shortlist, budget).run(_partition(reduced, seed))
+            bound = Tree(maker, shortlist, allowance).run(_partition(reduced, seed))
         except OutOfTime:
             bound = -math.inf
         if not shortlist.filled:
@@ -49,10 +46,10 @@ class BranchAndBound(Solver):
         found = shortlist.found(bound, problem.slack)
         return found if reduced is problem else _with_images(thinned, found, count)
 
-    def by_mistakes(self, problem: Problem, budget: Budget) -> list[Found]:
-        first = self.top(problem, 1, budget)[0]
+    def by_mistakes(self, problem: Problem, allowance: Allowance) -> list[Found]:
+        first = self.top(problem, 1, allowance)[0]
         out = [first]
-        problem = problem.within(budget)
+        problem = problem.within(allowance)
         reduced = thin(problem, first.support).problem
         maker = cut_maker(reduced)
         maker.settle(first.support)
@@ -61,15 +58,14 @@ class BranchAndBound(Solver):
             if not regions:
                 break
             shortlist = _shortlist(reduced, 1)
-            starts = _MOST_STARTS if problem.quadratic else _FEW_STARTS
             try:
-                for support in in_bucket(maker, first.support, mistakes, starts):
+                for support in in_bucket(maker, first.support, mistakes, maker.starts):
                     shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
-                bound = Tree(maker, shortlist, budget).run(regions)
+                bound = Tree(maker, shortlist, allowance).run(regions)
             except OutOfTime:
                 bound = -math.inf
-            if not shortlist.filled:  # no time for a single support
-                break
+            if not shortlist.filled:
+                _offer_any_with(problem, shortlist, first.support, mistakes)
             found = shortlist.found(bound, problem.slack)
             out += [replace(f, proven=f.proven and first.proven) for f in found]
         return out
@@ -83,7 +79,18 @@ def _offer_any(problem: Problem, shortlist: Shortlist, seed: tuple[int, ...]) ->
     strength = np.abs(problem.correlations[problem.free])
     chosen = problem.free[np.argsort(-strength, kind="stable")[: problem.to_choose]]
     support = np.array(seed or (*problem.include, *chosen), dtype=np.int64)
-    shortlist.offer(support, problem.within(Budget(None)).score(support))
+    shortlist.offer(support, problem.within(Allowance(None)).score(support))
+
+
+def _offer_any_with(
+    problem: Problem, shortlist: Shortlist, best: tuple[int, ...], mistakes: int
+) -> None:
+    """Offer one support with so many columns outside the best; no time was left for any other."""
+    inside = [j for j in best if j not in problem.include]
+    others = [int(j) for j in problem.free if j not in inside][:mistakes]
+    kept = [*problem.include, *inside[: len(inside) - mistakes], *others]
+    support = np.array(sorted(kept), dtype=np.int64)
+    shortlist.offer(support, problem.within(Allowance(None)).score(support))
 
 
 def _with_images(thinned: Thinned, found: list[Found], count: int) -> list[Found]:

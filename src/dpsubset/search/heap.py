@@ -1,16 +1,30 @@
-"""The list of the best supports so far: a heap with the worst on top, in plain arrays.
-
-`heap` = (scores, keys, supports, seen, used): the list itself, and a hash set of the keys of the
-supports on it (and of some that left it: they are worse than the threshold and never come back).
-"""
+"""The list of the best supports so far: a heap with the worst on top, in plain arrays."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 
-__all__ = ["push", "worst"]
+__all__ = ["Heap", "push", "worst"]
+
+
+class Heap(NamedTuple):
+    """The list, and a hash set of the keys of the supports on it.
+
+    The set also holds some that left the list: they are worse than the threshold and never come
+    back.
+    """
+
+    scores: Floats
+    keys: NDArray[np.uint64]
+    supports: NDArray[np.int64]
+    seen: NDArray[np.uint64]
+    used: NDArray[np.int64]  # one number: how full the set is
 
 
 @compiled()

@@ -1,23 +1,53 @@
 """The compiled part of the branch and bound for squared loss: a region searched to its leaves.
 
-Bundles that the functions pass on: `heap`, the list (see `heap.py`); `data` = (G, X'y, y'y, ridge,
-radius, names, keys), what a support's exact score needs; `rule` = (smallest, margin, slack), a
-bound on the eigenvalues of reduced matrices, the rounding margin of a comparison, and the score
-below which nothing can be told apart from zero. Nodes are counted in units of some 4000 operations,
-leaves not among them, though those of a list with room can be nearly all the work: the time is kept
-by the `watch`, which counts both.
+Nodes are counted in units of some 4000 operations, leaves not among them, though those of a list
+with room can be nearly all the work: the time is kept by the `watch`, which counts both.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
 from dpsubset.clock import late, stopped
 from dpsubset.compiled import compiled
 from dpsubset.losses.ball import solve
 from dpsubset.search.heap import push, worst
 
-__all__ = ["explore"]
+__all__ = ["Moments", "Rest", "Rule", "explore"]
+
+
+class Moments(NamedTuple):
+    """What a support's exact score needs, and how its columns are known outside."""
+
+    gram: Floats
+    correlations: Floats  # X'y
+    energy: float  # y'y
+    ridge: float
+    radius: float
+    names: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+
+
+class Rest(NamedTuple):
+    """What is left at the free columns once those inside, I, are eliminated."""
+
+    rows: Floats  # X_I'X
+    eliminated: Floats  # (X_I'X_I + penalty)^-1 X_I'X
+    correlations: Floats
+    penalty: float
+    base: float  # the bound at I alone
+
+
+class Rule(NamedTuple):
+    """When a branch can be left."""
+
+    smallest: float  # a bound on the eigenvalues of reduced matrices
+    margin: float  # of rounding, in a comparison
+    slack: float  # the score below which nothing can be told apart from zero
 
 
 @compiled()
@@ -105,21 +135,21 @@ def _reduce(H, j, kept, out):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _leaf(data, columns, heap, filled):  # type: ignore[no-untyped-def]
+def _leaf(moments, columns, heap, filled):  # type: ignore[no-untyped-def]
     """Score one support exactly and offer it to the list."""
-    G, y_corr, yy, ridge, radius, names, keys = data
     s = columns.size
     block = np.empty((s, s))
     target = np.empty(s)
     support = np.empty(s, np.int64)
     key = np.uint64(0)
     for i in range(s):
-        target[i] = y_corr[columns[i]]
-        support[i] = names[columns[i]]
-        key ^= keys[columns[i]]
+        target[i] = moments.correlations[columns[i]]
+        support[i] = moments.names[columns[i]]
+        key ^= moments.keys[columns[i]]
         for k in range(s):
-            block[i, k] = G[columns[i], columns[k]]
-    score = yy - solve(block, target, ridge, radius, np.empty(s))[0]
+            block[i, k] = moments.gram[columns[i], columns[k]]
+    gain = solve(block, target, moments.ridge, moments.radius, np.empty(s))[0]
+    score = moments.energy - gain
     return push(heap, filled, score, key, support)
 
 
@@ -129,24 +159,24 @@ def _leaf_work(size):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _singles(pivots, b, ids, base, margin, data, columns, heap, filled, watch):  # type: ignore[no-untyped-def]
+def _singles(pivots, b, ids, base, margin, moments, columns, heap, filled, watch):  # type: ignore[no-untyped-def]
     """Go through the last column: its gain is exact, from the diagonal alone."""
     for i in range(b.size):
-        need = base - worst(heap[0], filled) + margin
+        need = base - worst(heap.scores, filled) + margin
         if pivots[i] <= 0.0 or b[i] * b[i] > need * pivots[i]:
             columns[-1] = ids[i]
-            filled = _leaf(data, columns, heap, filled)
+            filled = _leaf(moments, columns, heap, filled)
             if late(watch, _leaf_work(columns.size)):
                 break
     return filled
 
 
 @compiled()
-def _pairs(H, b, ids, base, margin, data, columns, heap, filled, watch):  # type: ignore[no-untyped-def]
+def _pairs(H, b, ids, base, margin, moments, columns, heap, filled, watch):  # type: ignore[no-untyped-def]
     """Go through the last two columns: their gain has a closed form, so no bound is needed."""
     for i in range(b.size):
         for j in range(i):
-            need = base - worst(heap[0], filled) + margin
+            need = base - worst(heap.scores, filled) + margin
             # By elimination, not by the determinant: the latter cancels for near-equal columns.
             f = H[i, j] / H[i, i] if H[i, i] > 0.0 else 0.0
             left = b[j] - f * b[i]
@@ -154,7 +184,7 @@ def _pairs(H, b, ids, base, margin, data, columns, heap, filled, watch):  # type
             if pivot <= 0.0 or left * left > (need - b[i] * b[i] / H[i, i]) * pivot:
                 columns[-2] = ids[i]
                 columns[-1] = ids[j]
-                filled = _leaf(data, columns, heap, filled)
+                filled = _leaf(moments, columns, heap, filled)
                 if late(watch, _leaf_work(columns.size)):
                     return filled
     return filled
@@ -172,13 +202,12 @@ def _sort(H, b, ids, u, t, smallest):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes, watch):  # type: ignore[no-untyped-def]
+def _subtree(H, b, ids, base, t, rule, moments, columns, heap, filled, nodes, watch):  # type: ignore[no-untyped-def]
     """Search t >= 2 of the columns `ids`, depth first; `columns` holds the others of the support.
 
     Every level keeps its own reduced matrix in `pool`, sorted by weight, and the position of its
     next branch.
     """
-    smallest, margin, slack = rule
     m, first = b.size, columns.size - t
     pool = np.empty(max(t - 1, 1) * m * m)
     bs, us = np.empty((t + 1, m)), np.empty((t + 1, m))
@@ -197,20 +226,20 @@ def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes, watch
             nodes -= 1 + c * c // 4096
             if late(watch, 1.0 + 0.004 * c * c):
                 return filled, -1
-            if nodes < 0 or worst(heap[0], filled) <= slack:
+            if nodes < 0 or worst(heap.scores, filled) <= rule.slack:
                 return filled, nodes
             if rem == 2:
                 filled = _pairs(
-                    Hl, bl, nl, bases[level], margin, data, columns, heap, filled, watch
+                    Hl, bl, nl, bases[level], rule.margin, moments, columns, heap, filled, watch
                 )
                 if stopped(watch):
                     return filled, -1
                 level, fresh = level - 1, False
                 continue
-            _sort(Hl, bl, nl, ul, rem, smallest)
+            _sort(Hl, bl, nl, ul, rem, rule.smallest)
             positions[level] = 0
         fresh = False
-        need = bases[level] - worst(heap[0], filled) + margin
+        need = bases[level] - worst(heap.scores, filled) + rule.margin
         j = positions[level]
         if j + rem > c or not ul[j : j + rem].sum() > need:
             level -= 1
@@ -220,7 +249,7 @@ def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes, watch
             return filled, -1
         stop = _last(ul, j, rem, need)
         gained = bl[j] * bl[j] / Hl[j, j]
-        size = _keep(Hl[j], bl, j, stop, rem - 1, smallest, need - gained, kept, bs[level + 1])
+        size = _keep(Hl[j], bl, j, stop, rem - 1, rule.smallest, need - gained, kept, bs[level + 1])
         if size >= rem - 1:
             columns[first + level] = nl[j]
             starts[level + 1] = starts[level] + c * c
@@ -234,36 +263,33 @@ def _subtree(H, b, ids, base, t, rule, data, columns, heap, filled, nodes, watch
 
 
 @compiled()
-def _entry(G, ids, rows, eliminated, row, j, a, e):  # type: ignore[no-untyped-def]
+def _entry(G, ids, rest, row, j, a, e):  # type: ignore[no-untyped-def]
     """Return an entry of the matrix reduced by the columns inside and by column j."""
     v = G[ids[a], ids[e]]
-    for i in range(rows.shape[0]):
-        v -= rows[i, a] * eliminated[i, e]
+    for i in range(rest.rows.shape[0]):
+        v -= rest.rows[i, a] * rest.eliminated[i, e]
     return v - row[a] * row[e] / row[j]
 
 
 @compiled()
-def explore(inside, free, reduced, rule, data, size, heap, filled, nodes, watch):  # type: ignore[no-untyped-def]
+def explore(inside, free, rest, rule, moments, size, heap, filled, nodes, watch):  # type: ignore[no-untyped-def]
     """Search all supports inside + A, A among the columns `free`, below the list's worst score.
 
-    `reduced` = (rows, eliminated, b, penalty, base): X_I'X and (X_I'X_I + penalty)^-1 X_I'X at the
-    free columns, their reduced correlations, the penalty, and the bound at I alone. The free
-    columns come sorted by |b|, largest first. At this first level, where columns are many, only
-    those parts of the reduced matrix are formed that are branched on. Returns the list's length
-    and the nodes left, negative when the allowance or the watch ended before the region did.
+    The free columns come sorted by the size of their correlations in the `rest`, largest first. At
+    this first level, where columns are many, only those parts of the reduced matrix are formed that
+    are branched on. Returns the list's length and the nodes left, negative when these or the watch
+    ended before the region did.
     """
-    G = data[0]
-    rows, eliminated, b, penalty, base = reduced
-    smallest, margin, slack = rule
+    G, b, base = moments.gram, rest.correlations, rest.base
     k, m = inside.size, free.size
     t = size - k
     columns = np.empty(size, np.int64)
     columns[:k] = inside
-    u = b * b / smallest
+    u = b * b / rule.smallest
     row, target, kept = np.empty(m), np.empty(m), np.empty(m, np.int64)
     for j in range(m - t + 1):
-        need = base - worst(heap[0], filled) + margin
-        if not u[j : j + t].sum() > need or worst(heap[0], filled) <= slack:
+        need = base - worst(heap.scores, filled) + rule.margin
+        if not u[j : j + t].sum() > need or worst(heap.scores, filled) <= rule.slack:
             break
         nodes -= 1
         if nodes < 0:
@@ -273,14 +299,14 @@ def explore(inside, free, reduced, rule, data, size, heap, filled, nodes, watch)
         for q in range(j, stop):
             v = source[free[q]]
             for i in range(k):
-                v -= rows[i, j] * eliminated[i, q]
+                v -= rest.rows[i, j] * rest.eliminated[i, q]
             row[q] = v
-        row[j] += penalty
+        row[j] += rest.penalty
         if not row[j] > 0.0:
             return filled, -1
         gained = b[j] * b[j] / row[j]
         columns[k] = free[j]
-        c = _keep(row, b, j, stop, t - 1, smallest, need - gained, kept, target)
+        c = _keep(row, b, j, stop, t - 1, rule.smallest, need - gained, kept, target)
         if c < t - 1:
             continue
         nodes -= c * c // 4096
@@ -290,13 +316,22 @@ def explore(inside, free, reduced, rule, data, size, heap, filled, nodes, watch)
         H = np.empty((c if t > 2 else 1, c))
         for a in range(c):
             for e in range(a + 1 if t > 2 else 0):
-                H[a, e] = _entry(G, free, rows, eliminated, row, j, kept[a], kept[e])
+                H[a, e] = _entry(G, free, rest, row, j, kept[a], kept[e])
                 H[e, a] = H[a, e]
-            pivot = _entry(G, free, rows, eliminated, row, j, kept[a], kept[a]) + penalty
+            pivot = _entry(G, free, rest, row, j, kept[a], kept[a]) + rest.penalty
             H[a if t > 2 else 0, a] = pivot
         if t == 2:
             filled = _singles(
-                H[0], target[:c], ids, base - gained, margin, data, columns, heap, filled, watch
+                H[0],
+                target[:c],
+                ids,
+                base - gained,
+                rule.margin,
+                moments,
+                columns,
+                heap,
+                filled,
+                watch,
             )
             if stopped(watch):
                 return filled, -1
@@ -308,7 +343,7 @@ def explore(inside, free, reduced, rule, data, size, heap, filled, nodes, watch)
             base - gained,
             t - 1,
             rule,
-            data,
+            moments,
             columns,
             heap,
             filled,

@@ -20,7 +20,7 @@ from dpsubset.checks import one_of, yes_or_no
 from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.cuts.start import hard_thresholding, in_bucket, start
 from dpsubset.errors import InputError
-from dpsubset.limits import Budget
+from dpsubset.limits import Allowance
 from dpsubset.problem import Problem
 from dpsubset.search.backends import Answer, Model, Positions, Watch, need
 from dpsubset.search.found import Found
@@ -87,14 +87,14 @@ class Session:
         return -math.inf
 
     def ask(
-        self, side: Side, goal: float, tolerance: float, budget: Budget, watch: Watch
+        self, side: Side, goal: float, tolerance: float, allowance: Allowance, watch: Watch
     ) -> Answer:
         """Look for a support of the side that was not visited and may score below `goal`."""
         if side.centre:
             self.model.share(self.positions(side.centre), side.low, side.high)
         if self.prepare(side, goal, watch) >= goal:
             return Answer(goal, None, True)
-        return self.model.solve(goal, tolerance, budget, watch)
+        return self.model.solve(goal, tolerance, allowance, watch)
 
 
 class Outside(Solver):
@@ -125,13 +125,13 @@ class Outside(Solver):
     def session(self, maker: CutMaker, scale: float) -> Session:
         """Set the solver up for a problem; `scale` is the value without columns."""
 
-    def top(self, problem: Problem, count: int, budget: Budget) -> list[Found]:
+    def top(self, problem: Problem, count: int, allowance: Allowance) -> list[Found]:
         """Visit a best support, then all its one-swaps, then what else may be on the list.
 
         This is the strategy of the paper's appendix, which hopes that no support with two mistakes
         precedes one with one mistake. Where one does, this search goes on until its list is proven.
         """
-        walk = _Walk(self, problem, budget)
+        walk = _Walk(self, problem, allowance)
         walk.start()
         bound = walk.close(_ALL, 1, _ALL)
         if count > 1 and walk.swap(walk.list(_ALL, 1)[0][1]):
@@ -142,9 +142,9 @@ class Outside(Solver):
             return [replace(entry, proven=False) for entry in listed]
         return listed
 
-    def by_mistakes(self, problem: Problem, budget: Budget) -> list[Found]:
+    def by_mistakes(self, problem: Problem, allowance: Allowance) -> list[Found]:
         """Visit a best support and all its one-swaps; then ask for 2, 3, ... mistakes."""
-        walk = _Walk(self, problem, budget)
+        walk = _Walk(self, problem, allowance)
         walk.start()
         bound = walk.close(_ALL, 1, _ALL)
         score, support = walk.list(_ALL, 1)[0]
@@ -167,11 +167,11 @@ class Outside(Solver):
 class _Walk:
     """The supports that were visited, and the solver that says where to go next."""
 
-    def __init__(self, solver: Outside, problem: Problem, budget: Budget) -> None:
+    def __init__(self, solver: Outside, problem: Problem, allowance: Allowance) -> None:
         solver.check(problem)
         self._solver = solver
         self._problem = problem
-        self._budget = budget
+        self._allowance = allowance
         self._maker = cut_maker(problem)
         nothing = np.zeros(problem.n_rows)
         self._scale = float(problem.loss.value(problem.y, nothing).sum()) or 1.0
@@ -196,7 +196,7 @@ class _Walk:
     def start(self, mistakes: int = 0) -> None:
         """Visit a few good supports, found by the usual heuristics."""
         if mistakes:
-            most = 1 if self._budget.over else _STARTS
+            most = 1 if self._allowance.over else _STARTS
             known = in_bucket(self._maker, self._first, mistakes, most)
         else:
             known = [start(self._maker), hard_thresholding(self._problem)]
@@ -220,7 +220,7 @@ class _Walk:
         for j in support if others.size else ():
             if j in problem.include:
                 continue
-            if self._budget.over:
+            if self._allowance.over:
                 return
             inside = tuple(k for k in support if k != j)
             scores = self._maker.extended(inside, others)
@@ -232,7 +232,7 @@ class _Walk:
         near = sorted((v, s) for s, v in self._swaps(support) if side.holds(s))
         best = [score for score, _ in self.list(listed, count)]
         for score, swapped in near:
-            if (len(best) == count and score >= best[-1]) or self._budget.over:
+            if (len(best) == count and score >= best[-1]) or self._allowance.over:
                 break
             if self._visit(swapped):
                 insort(best, score)
@@ -251,7 +251,7 @@ class _Walk:
             goal = math.inf
             if len(best) == count:
                 goal = best[-1][0] - _INSIDE * self._allowed(best[-1][0])
-            if bound >= goal or self._budget.over:
+            if bound >= goal or self._allowance.over:
                 return bound
             answer = self._ask(side, goal, bound)
             # No support below the goal is left. Without a goal that cannot be: some are left.
@@ -275,12 +275,12 @@ class _Walk:
         def watch(value: float) -> bool:
             best = min(self._scores.values(), default=math.inf)
             here = value * scale - margin if math.isfinite(value) else bound
-            self._budget.report(len(self._scores), best, max(bound, here))
-            return self._budget.over
+            self._allowance.report(len(self._scores), best, max(bound, here))
+            return self._allowance.over
 
         limit = (goal + margin) / scale
-        answer = self._opened().ask(side, limit, self._solver.tolerance / 4, self._budget, watch)
-        self._budget.spend(answer.nodes + 1)
+        answer = self._opened().ask(side, limit, self._solver.tolerance / 4, self._allowance, watch)
+        self._allowance.spend(answer.nodes + 1)
         reached = goal if answer.bound >= limit else answer.bound * scale - margin
         return replace(answer, bound=reached)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from dpsubset.limits import Budget
+from dpsubset.limits import Allowance
 from dpsubset.problem import Problem
 from dpsubset.search.found import Found
 
@@ -25,9 +25,9 @@ class Solver(ABC):
         """Refuse a problem that the solver is not made for, by what is public of it."""
 
     @abstractmethod
-    def top(self, problem: Problem, count: int, budget: Budget) -> list[Found]:
+    def top(self, problem: Problem, count: int, allowance: Allowance) -> list[Found]:
         """Return the `count` best supports, ascending (all, if there are fewer)."""
 
     @abstractmethod
-    def by_mistakes(self, problem: Problem, budget: Budget) -> list[Found]:
+    def by_mistakes(self, problem: Problem, allowance: Allowance) -> list[Found]:
         """Return, for k = 0, 1, ..., the best support with k columns outside the best support."""

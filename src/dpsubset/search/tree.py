@@ -7,27 +7,26 @@ import math
 import os
 from dataclasses import replace
 from itertools import count as counter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.cuts import Cut, CutMaker
-from dpsubset.cuts.curvature import curvature, smallest_eigenvalue
+from dpsubset.cuts.curvature import smallest_eigenvalue
 from dpsubset.cuts.moments import MomentCut
 from dpsubset.cuts.reduced import Reduced
 from dpsubset.cuts.region import Region
-from dpsubset.limits import Budget, OutOfTime
+from dpsubset.limits import Allowance, OutOfTime
 from dpsubset.search.found import Found
-from dpsubset.search.heap import push
-from dpsubset.search.kernel import explore
+from dpsubset.search.heap import Heap, push
+from dpsubset.search.kernel import Moments, Rest, Rule, explore
 
 __all__ = ["Shortlist", "Tree"]
 
 _MOST = 1200  # candidates handed to the compiled search at once
 _SMALL = 300  # candidates up to which the reduced matrix's own eigenvalues are worth their time
-_ALLOWANCE = 1_000_000  # its nodes before the region is split instead
+_NODES = 1_000_000  # of that search before the region is split instead
 _HINTS = 25_000_000  # numbers that the dual points of open regions may hold
 _BATCH = 64  # supports that are scored before the threshold is looked at again
 _SHARPNESS = 40.0  # of a cut that is to close a region, in units of the distance to the threshold
@@ -53,9 +52,9 @@ class Shortlist:
         return float(self.scores[0]) if self.filled == self.scores.size else math.inf
 
     @property
-    def heap(self) -> tuple[Any, ...]:
+    def heap(self) -> Heap:
         """The arrays that the compiled search fills."""
-        return self.scores, self.keys, self.supports, self._seen, self._used
+        return Heap(self.scores, self.keys, self.supports, self._seen, self._used)
 
     def offer(self, support: NDArray[np.int64], score: float) -> None:
         """Take a support if it is among the best so far."""
@@ -81,12 +80,12 @@ class Shortlist:
 class Tree:
     """Open regions in the order of their bounds; each is searched, split or dismissed."""
 
-    def __init__(self, maker: CutMaker, shortlist: Shortlist, budget: Budget) -> None:
+    def __init__(self, maker: CutMaker, shortlist: Shortlist, allowance: Allowance) -> None:
         self._maker = maker
         self._problem = maker.problem
         self._list = shortlist
-        self._curvature = curvature(maker.problem) if maker.problem.quadratic else 0.0
-        self._budget = budget
+        self._curvature = maker.curvature()
+        self._allowance = allowance
         self._queue: list[tuple[float, int, Region, Floats | None]] = []
         self._ticket = counter()
 
@@ -97,7 +96,7 @@ class Tree:
             bound, _, region, hint = self._queue[0]
             if self._closed(bound):
                 break
-            if self._budget.over:
+            if self._allowance.over:
                 return bound
             heapq.heappop(self._queue)
             try:
@@ -105,7 +104,7 @@ class Tree:
             except OutOfTime:
                 return bound
             best = float(self._list.scores[: self._list.filled].min(initial=math.inf))
-            self._budget.report(len(self._queue), best, bound)
+            self._allowance.report(len(self._queue), best, bound)
         return math.inf
 
     def _closed(self, bound: float) -> bool:
@@ -114,7 +113,7 @@ class Tree:
         return max(bound, 0.0) + self._problem.slack >= self._list.worst
 
     def _expand(self, region: Region, hint: Floats | None) -> None:
-        self._budget.spend(1)
+        self._allowance.spend(1)
         if region.to_choose == 0 and not region.partial:
             support = np.array(region.inside, dtype=np.int64)
             self._list.offer(support, self._problem.score(region.inside))
@@ -155,7 +154,7 @@ class Tree:
         if not math.isfinite(distance):
             return cut
         kappa = _SHARPNESS / max(distance, self._problem.slack)
-        return self._maker.optimised(cut, kappa, worst=self._list.worst)[0]
+        return self._maker.optimised(cut, kappa, worst=self._list.worst)
 
     def _singles(self, cut: Cut) -> None:
         """Score the supports of a region with one column to choose, likely ones first."""
@@ -166,7 +165,7 @@ class Tree:
         support[:-1] = region.inside
         first = 0
         while first < order.size and not self._closed(float(bounds[order[first]])):
-            self._budget.check()
+            self._allowance.check()
             part = order[first : first + _BATCH]
             part = part[bounds[part] + self._problem.slack < self._list.worst]
             columns = region.free[part]
@@ -192,7 +191,7 @@ class Tree:
         return replace(cut, region=region, weights=weights[kept])
 
     def _search(self, cut: MomentCut) -> bool:
-        """Run the compiled search on a region; False when its allowance ran out."""
+        """Run the compiled search on a region; False when its nodes ran out."""
         region, reduced = cut.region, cut.reduced
         problem, index = self._problem, reduced.inside
         free = region.free[np.argsort(-np.abs(reduced.correlations[region.free]), kind="stable")]
@@ -203,27 +202,35 @@ class Tree:
             names = np.concatenate([index, free])
             G = np.ascontiguousarray(problem.gram.block(names))
             inside, among = np.arange(index.size), np.arange(index.size, names.size)
-        moments = (G, problem.correlations[names], problem.energy, problem.ridge, problem.radius)
+        moments = Moments(
+            G,
+            problem.correlations[names],
+            problem.energy,
+            problem.ridge,
+            problem.radius,
+            names.astype(np.int64),
+            self._list.column_keys[names],
+        )
         rows = np.ascontiguousarray(reduced.rows[:, free])
         eliminated = np.ascontiguousarray(reduced.eliminated[:, free])
-        b = reduced.correlations[free]
+        rest = Rest(rows, eliminated, reduced.correlations[free], reduced.penalty, reduced.base)
         smallest = self._smallest(G, among, reduced, rows, eliminated)
-        allowance = self._budget.allowance(_ALLOWANCE)
+        nodes = self._allowance.at_once(_NODES)
         filled, left = explore(
             inside,
             among,
-            (rows, eliminated, b, reduced.penalty, reduced.base),
-            (smallest, problem.slack - cut.error, problem.slack),
-            (*moments, names.astype(np.int64), self._list.column_keys[names]),
+            rest,
+            Rule(smallest, problem.slack - cut.error, problem.slack),
+            moments,
             region.size,
             self._list.heap,
             self._list.filled,
-            allowance,
-            self._budget.watch,
+            nodes,
+            self._allowance.watch,
         )
         self._list.filled = int(filled)
-        self._budget.spend(allowance - max(int(left), 0))
-        self._budget.check_watch()
+        self._allowance.spend(nodes - max(int(left), 0))
+        self._allowance.check_watch()
         return bool(left >= 0)
 
     def _smallest(

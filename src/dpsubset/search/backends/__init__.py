@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.errors import MissingExtraError, without_context
-from dpsubset.limits import Budget
+from dpsubset.limits import Allowance
 
 __all__ = ["Answer", "Master", "Model", "Positions", "Program", "Watch", "need"]
 
@@ -47,7 +47,7 @@ class Model(ABC):
         """Ask for supports with `low` to `high` of the columns of `centre`, always the same."""
 
     @abstractmethod
-    def solve(self, goal: float, tolerance: float, budget: Budget, watch: Watch) -> Answer:
+    def solve(self, goal: float, tolerance: float, allowance: Allowance, watch: Watch) -> Answer:
         """Look for the support of least value, if that is below `goal`."""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpsubset.arrays import Floats
 from dpsubset.errors import InputError, without_context
-from dpsubset.limits import Budget
+from dpsubset.limits import Allowance
 from dpsubset.search.backends import Answer, Master, Model, Positions, Program, Watch, need
 
 __all__ = ["GurobiMaster", "GurobiProgram"]
@@ -64,11 +64,11 @@ class _Gurobi(Model):
         kept = self._z[centre].sum()
         self._sides = [self._model.addConstr(kept >= low), self._model.addConstr(kept <= high)]
 
-    def solve(self, goal: float, tolerance: float, budget: Budget, watch: Watch) -> Answer:
+    def solve(self, goal: float, tolerance: float, allowance: Allowance, watch: Watch) -> Answer:
         api, model, code = self._api, self._model, self._api.GRB
         model.Params.MIPGap = tolerance
-        model.Params.TimeLimit = max(min(budget.seconds, code.INFINITY), 0.0)
-        model.Params.NodeLimit = min(budget.nodes, code.INFINITY)
+        model.Params.TimeLimit = max(min(allowance.seconds, code.INFINITY), 0.0)
+        model.Params.NodeLimit = min(allowance.nodes, code.INFINITY)
         model.Params.Cutoff = min(goal, code.INFINITY)
         stopped: list[BaseException | None] = []
 

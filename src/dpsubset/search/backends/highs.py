@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpsubset.arrays import Floats
-from dpsubset.limits import Budget
+from dpsubset.limits import Allowance
 from dpsubset.search.backends import Answer, Master, Positions, Watch, need
 
 __all__ = ["HighsMaster"]
@@ -82,14 +82,14 @@ class HighsMaster(Master):
         if idle.size:
             self._model.deleteRows(idle.size, idle)
 
-    def solve(self, goal: float, tolerance: float, budget: Budget, watch: Watch) -> Answer:
+    def solve(self, goal: float, tolerance: float, allowance: Allowance, watch: Watch) -> Answer:
         model, status = self._model, self._api.HighsModelStatus
         self._whole(True)
         model.changeColBounds(self._count, 0.0, min(goal, self._api.kHighsInf))
         model.setOptionValue("mip_rel_gap", tolerance)
-        seconds = model.getRunTime() + max(budget.seconds, 0.0)  # HiGHS counts all runs together
+        seconds = model.getRunTime() + max(allowance.seconds, 0.0)  # HiGHS counts all runs together
         model.setOptionValue("time_limit", min(seconds, self._api.kHighsInf))
-        model.setOptionValue("mip_max_nodes", int(min(budget.nodes, 2**31 - 1)))
+        model.setOptionValue("mip_max_nodes", int(min(allowance.nodes, 2**31 - 1)))
 
         def look(event: Any) -> None:
             event.data_in.user_interrupt = watch(event.data_out.mip_dual_bound)

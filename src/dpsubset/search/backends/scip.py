@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsubset.limits import Budget
+from dpsubset.limits import Allowance
 from dpsubset.search.backends import Answer, Model, Positions, Program, Watch, need
 
 __all__ = ["ScipProgram"]
@@ -79,11 +79,11 @@ class ScipProgram(Model):
         self._model.chgLhs(self._side, low)
         self._model.chgRhs(self._side, high)
 
-    def solve(self, goal: float, tolerance: float, budget: Budget, watch: Watch) -> Answer:
+    def solve(self, goal: float, tolerance: float, allowance: Allowance, watch: Watch) -> Answer:
         model = self._model
         model.setParam("limits/gap", tolerance)
-        model.setParam("limits/time", max(min(budget.seconds, _INFINITE), 0.0))
-        model.setParam("limits/totalnodes", int(min(budget.nodes, 2**62)))
+        model.setParam("limits/time", max(min(allowance.seconds, _INFINITE), 0.0))
+        model.setParam("limits/totalnodes", int(min(allowance.nodes, 2**62)))
         model.setObjlimit(min(goal, _INFINITE))
         self._watch, self._stopped = watch, False
         model.optimize()
