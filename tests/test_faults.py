@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import pkgutil
 import resource
 import shutil
 import signal
@@ -32,7 +33,7 @@ from typer.testing import CliRunner
 import dpsubset
 from dpsubset import Exponential, Guarantee, Ledger, Problem, SubsetRegressor
 from dpsubset.cli import app
-from dpsubset.cli.ending import errors_as_text
+from dpsubset.cli.ending import ending
 from dpsubset.errors import InputError, OutOfMemoryError, UnprovenError
 from dpsubset.mechanisms import Mechanism
 
@@ -58,7 +59,7 @@ def begin(folder: Path, seed: int, **shape: int) -> Path:
         frame.write_csv(folder / "t.csv")
     (folder / "b.toml").write_text("[default]\nbounds = [-1, 1]\n")
     ledger = Ledger(folder / "budget.db", epsilon=5000.0, delta=0.01)
-    with ledger.charge(EARLIER, {"table": "t"}) as record:
+    with ledger.charge(EARLIER, {"size": 1}) as record:
         record({"columns": ["x1"]})
     return folder
 
@@ -202,8 +203,7 @@ def full_while(*steps: str) -> Callable[..., Any]:
 
     def fault(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[Any]:
         for step in steps:
-            module, _, name = step.rpartition(".")
-            clean = getattr(importlib.import_module(module), name)
+            clean = pkgutil.resolve_name(step)
 
             def limited(*arguments: Any, clean: Any = clean, **options: Any) -> Any:
                 with files_no_larger_than(16):
@@ -216,7 +216,7 @@ def full_while(*steps: str) -> Callable[..., Any]:
 
 
 no_room_for_a_spend = full_while(
-    "dpsubset.cli.selection.select_columns", "dpsubset.cli.fitting.fit_table"
+    "dpsubset.cli.selecting.select_columns", "dpsubset.model.Model.release"
 )
 
 
@@ -229,14 +229,13 @@ def unreadable(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[Any]:
 
 def vanishing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[Any]:
     """The table is there when its names are read, and gone when its rows are."""
-    for module in ("selection", "fitting"):
-        clean = importlib.import_module(f"dpsubset.cli.{module}").read_table
+    clean = importlib.import_module("dpsubset.cli.asked").read_table
 
-        def gone(path: Path, *arguments: Any, clean: Any = clean, **options: Any) -> Any:
-            path.unlink()
-            return clean(path, *arguments, **options)
+    def gone(path: Path, *arguments: Any, **options: Any) -> Any:
+        path.unlink()
+        return clean(path, *arguments, **options)
 
-        monkeypatch.setattr(f"dpsubset.cli.{module}.read_table", gone)
+    monkeypatch.setattr("dpsubset.cli.asked.read_table", gone)
     return []
 
 
@@ -316,7 +315,7 @@ def test_a_fault_before_the_work_spends_nothing(
 
 def full_disk(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Let the disk be full from the moment on when a release is turned into the text of a file."""
-    for step in ("dpsubset.cli.show.to_json", "dpsubset.tables.write_model"):
+    for step in ("dpsubset.cli.show.to_json", "dpsubset.model_file.write_model"):
         module, _, name = step.rpartition(".")
         clean = getattr(importlib.import_module(module), name)
 
@@ -329,13 +328,13 @@ def full_disk(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 def no_folder(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Let the folder of the file vanish while the command works."""
-    clean = Mechanism.release
+    clean = Mechanism.chosen
 
-    def release(self: Mechanism, problem: Problem) -> Any:
+    def chosen(self: Mechanism, *given: Any) -> Any:
         shutil.rmtree(folder / "out")
-        return clean(self, problem)
+        return clean(self, *given)
 
-    monkeypatch.setattr(Mechanism, "release", release)
+    monkeypatch.setattr(Mechanism, "chosen", chosen)
 
 
 HARD = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
@@ -463,7 +462,7 @@ def modelling(ledger: Ledger) -> tuple[Callable[[], Any], str]:
 def points(lines: list[tuple[str, int]], most: int) -> list[int]:
     """Return where to put faults: the first time of each line, and all lines around the spend."""
     first = {line: i + 1 for i, line in reversed(list(enumerate(lines)))}
-    close = ("ledger.py", "mechanisms/base.py")
+    close = ("ledger.py", "mechanisms/base.py", "records.py")
     near = [i for (file, _), i in first.items() if file.endswith(close)]
     far = [i for (file, _), i in first.items() if not file.endswith(close)]
     return sorted([*near, *far[:: max(1, len(far) // most)]])
@@ -507,7 +506,7 @@ def test_a_spend_that_comes_too_late_is_noticed(
         with ledger.charge(promise, asked) as record:
             record(kept[0])
 
-    monkeypatch.setattr("dpsubset.mechanisms.base.charged", late)
+    monkeypatch.setattr("dpsubset.records.charged", late)
     with pytest.raises(AssertionError):
         test_a_fault_at_any_line_is_spent_from_the_beginning_of_the_work(selecting, tmp_path)
 
@@ -584,7 +583,7 @@ def test_a_killed_process_with_our_number_hinders_nobody(tmp_path: Path) -> None
 def test_a_command_without_a_terminal_ends_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `dpsubset ... >&-` does; the traceback's exit code 1 means a refusal."""
     monkeypatch.setattr(sys, "stdout", None)
-    with errors_as_text():
+    with ending():
         pass
 
 
@@ -593,6 +592,6 @@ def test_a_mistake_has_its_code_even_if_nobody_can_be_told(
 ) -> None:
     """As with `2>/dev/full`; the traceback's exit code 1 means a refusal."""
     monkeypatch.setattr(sys, "stderr", Path("/dev/full").open("w", buffering=1))  # noqa: SIM115
-    with pytest.raises(typer.Exit) as raised, errors_as_text():
+    with pytest.raises(typer.Exit) as raised, ending():
         raise InputError("a mistake")
     assert raised.value.exit_code == 2

@@ -900,7 +900,7 @@ PLACES = {
     "problems": "dpsubset.problem.as_design",
     "mechanisms": "dpsubset.mechanisms.base.as_randomness",
     "coefficients": "dpsubset.coefficients.base.as_randomness",
-    "estimators": "dpsubset.estimators.selecting.as_matrix",
+    "estimators": "dpsubset.estimators.asking.plan_target",
     "small things": "dpsubset.privacy.guarantee.rounded_up",
     "ledgers": "dpsubset.privacy.ledger.positive",
 }

@@ -597,11 +597,11 @@ def test_a_command_ends_well_and_tells_nothing(command: str) -> None:
 
 PLACES = {
     "select": "dpsubset.data.files.frame_matrix",
-    "fit": "dpsubset.cli.fitting.fit_model",
+    "fit": "dpsubset.cli.asked.read_table",
     "predict": "dpsubset.data.files.frame_matrix",
     "bounds": "dpsubset.data.bounds_template",
     "plan": "dpsubset.planning.rows_for",
-    "ledger": "dpsubset.cli.checking._print_ledger",
+    "ledger": "dpsubset.cli.ledger._print_ledger",
     "audit": "dpsubset.audit.campaign.campaign",
 }
 

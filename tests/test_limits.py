@@ -93,7 +93,10 @@ FITTED = {
 @pytest.mark.parametrize("after", [1, 4, 12, 30, 45])
 @pytest.mark.parametrize("name", FITTED)
 def test_no_more_fits_after_the_deadline(monkeypatch, clock, name, after) -> None:
-    """A second a fit: one may be under way at the deadline, one more makes an answer."""
+    """A second a fit: one may be under way at the deadline, one more makes an answer.
+
+    The best at every number of mistakes are up to five answers more, each of which needs a score.
+    """
     begun = clock.now
     monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", 0)
     monkeypatch.setattr(Loss, "fit", clock.moved_by(Loss.fit))
@@ -106,7 +109,7 @@ def test_no_more_fits_after_the_deadline(monkeypatch, clock, name, after) -> Non
             FITTED[name](given, Limits(seconds=after))
         assert (type(caught.value), str(caught.value)) == (UnprovenError, limits.REFUSED)
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
-    assert after <= clock.now - begun <= after + 2
+    assert after <= clock.now - begun <= after + (7 if name == "mistakes" else 2)
 
 
 @pytest.mark.parametrize("loss", ["absolute", "logistic"])

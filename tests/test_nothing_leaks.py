@@ -23,8 +23,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dpsubset.cli.fitting
-import dpsubset.cli.selection
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -47,7 +45,7 @@ from dpsubset import (
     SubsetSelector,
     TopR,
 )
-from dpsubset.cli import app
+from dpsubset.cli import app, asked, selecting
 from dpsubset.coefficients import NoisyStatistics, ObjectivePerturbation
 from dpsubset.designs import Design
 from dpsubset.errors import DpsubsetError, InputError, RefusedError, UnprovenError
@@ -753,8 +751,9 @@ def without_coefficients(found: Any) -> Any:
     assert len(line.findall(shown)) == 3
     mode, text = found["files"]["m.json"]
     model = json.loads(text)
-    for name in ("coefficients", "intercept", "sha256"):
-        del model[name]
+    for part, name in ((model["released"], "coefficients"), (model["released"], "intercept")):
+        del part[name]
+    del model["sha256"]
     files = {**found["files"], "m.json": (mode, model)}
     return {**found, "streams": (line.sub(r"\1", shown), words), "files": files}
 
@@ -796,8 +795,7 @@ def test_a_command_that_tells_more_is_noticed(
     name: str, tmp_path: Path, both: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    module = dpsubset.cli.fitting if name == "fit" else dpsubset.cli.selection
-    clean = module.read_table
+    clean = asked.read_table
     total: list[float] = []
 
     def read(*arguments: Any, **options: Any) -> Any:
@@ -805,10 +803,11 @@ def test_a_command_that_tells_more_is_noticed(
         total[:] = [float(table.y.sum())]
         return table
 
-    plain, warn = module.settings_of, module.warnings_of
-    monkeypatch.setattr(module, "read_table", read)
+    plain, warn = Mechanism.asked, selecting.seeded_warning
+    monkeypatch.setattr(asked, "read_table", read)
     if name == "plain":
-        monkeypatch.setattr(module, "warnings_of", lambda *a: (*warn(*a), f"sum {total[0]}"))
+        monkeypatch.setattr(selecting, "seeded_warning", lambda seed: f"sum {total[0]}")
     else:
-        monkeypatch.setattr(module, "settings_of", lambda *a: {**plain(*a), "sum": total[0]})
+        monkeypatch.setattr(Mechanism, "asked", lambda *a: {**plain(*a), "sum": total[0]})
+    assert warn(None) is None
     assert told(name, "replace-one", tmp_path, both) != []

@@ -22,6 +22,7 @@ from dpsubset.cli.predict import predict
 from dpsubset.cli.reproduce import reproduce
 from dpsubset.cli.schema import schema
 from dpsubset.cli.select import select
+from dpsubset.errors import without_context
 from dpsubset.version import __version__
 
 __all__ = ["app", "main"]
@@ -32,6 +33,7 @@ _AGAIN_SECONDS = 0.5
 class _Commands(TyperGroup):
     """The commands in the order of a user's work; a wrong option is told as JSON, too."""
 
+    @without_context
     def invoke(self, ctx: Any) -> Any:
         words = [*ctx.args, *getattr(ctx, "_protected_args", ())]
         try:

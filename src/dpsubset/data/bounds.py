@@ -16,6 +16,7 @@ __all__ = ["as_pair", "column_limits", "narrowed", "rescale_target", "target_lim
 
 
 _SHOWN = 20  # names in one message
+_NO_COLUMN = "which is not a column of the table: remove it or correct its name"
 
 _HOW_X = (
     "give bounds_X=(lower, upper), two numbers or two arrays with one number for each column, or "
@@ -138,7 +139,11 @@ def _limits_by_name(
     missing = [repr(name) for name in names if name not in bounds]
     given = [name for name in names if name in bounds]
     at_once(
-        partial(_refuse_if, unknown, "the bounds name {}, not a column of the table: correct it"),
+        partial(
+            _refuse_if,
+            unknown,
+            "the bounds name {}, which is not a column of the table: correct or remove it",
+        ),
         partial(_refuse_if, missing, f"the bounds of column {{}} are missing: {_HOW_X}. {_PUBLIC}"),
         *(partial(as_pair, bounds[name], f"the bounds of column {name!r}") for name in given),
     )

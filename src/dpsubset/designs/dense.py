@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -253,12 +254,13 @@ class DenseDesign(Design):
     def full_gram(self, between: Callable[[], None] | None = None) -> Floats:
         p = self.n_columns
         out = np.zeros((p, p))
-        since = 0  # multiplications since the last look at the clock
+        long = self.n_rows * p * p > _LONG
+        since = math.inf  # multiplications since the last look at the clock
         for rows in row_blocks(self.n_rows):
-            since += (rows.stop - rows.start) * p * p
-            if between is not None and since > _LONG:
+            if between is not None and long and since > _LONG:
                 between()
                 since = 0
+            since += (rows.stop - rows.start) * p * p
             block = self._mapped(rows, slice(None))
             out += block.T @ block
         return out

@@ -12,7 +12,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsubset.data.frames import as_matrix
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
 from dpsubset.selection import Selection
 
@@ -148,6 +148,7 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
             self.classes_ = np.array(selection.schema.target.classes)
         return self
 
+    @without_context
     def transform(self, X: Any) -> Any:
         """Return the selected columns of a table.
 
