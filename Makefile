@@ -6,8 +6,11 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := $(shell find src -name '*.py')
 CHECKED := src tests benchmarks
 ONE_CORE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+LOCK := -c constraints.txt
+# `make test test-slow COVERAGE=1` measures what both run, and fails below the floor.
+COV := $(if $(COVERAGE),--cov --cov-append --cov-report=)
 
-.PHONY: install demo test bench clean
+.PHONY: install demo test test-slow bench clean
 
 install: .venv/dev .venv/compiled
 
@@ -17,12 +20,12 @@ install: .venv/dev .venv/compiled
 	$(INSTALL) --no-compile -e .
 	touch $@
 
-.venv/dev: .venv/demo
-	$(INSTALL) -e '.[dev]'
+.venv/dev: .venv/demo constraints.txt
+	$(INSTALL) $(LOCK) -e '.[dev]'
 	touch $@
 
-.venv/bench: .venv/demo
-	$(INSTALL) -e '.[bench]'
+.venv/bench: .venv/demo constraints.txt
+	$(INSTALL) $(LOCK) -e '.[bench]'
 	touch $@
 
 # numba keys its cache on a function's own file; a change in one it calls goes unnoticed there.
@@ -42,16 +45,21 @@ install: .venv/dev .venv/compiled
 demo: .venv/rehearsed
 	$(BIN)/python -m benchmarks.demo
 
+# What a change usually breaks.
 test: .venv/dev .venv/compiled
 	$(BIN)/ruff format --check $(CHECKED)
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-# Compiled functions are run as plain Python first, on a part of the tests: this compares the two
-# ways, and shows their lines to the coverage.
-	NUMBA_DISABLE_JIT=1 $(ONE_CORE) $(BIN)/pytest -q -n 2 -W ignore::RuntimeWarning --cov --cov-report= --cov-fail-under=0 \
+	$(ONE_CORE) $(BIN)/pytest -q -n 2 -m 'not slow' $(COV)
+
+# The rest: whole grids, kill points, long fuzzing. Compiled functions are run as plain Python, too,
+# on a part of the tests: this compares the two ways, and shows their lines to the coverage.
+test-slow: .venv/dev .venv/compiled
+	$(ONE_CORE) $(BIN)/pytest -q -n 2 -m slow $(COV)
+	NUMBA_DISABLE_JIT=1 $(ONE_CORE) $(BIN)/pytest -q -n 2 -W ignore::RuntimeWarning $(COV) --cov-fail-under=0 \
 		tests/losses tests/designs tests/cuts tests/sampling tests/interpreted
-	$(ONE_CORE) $(BIN)/pytest -n 2 --cov --cov-append --cov-report=term
+	$(if $(COVERAGE),$(BIN)/coverage report)
 
 bench: .venv/bench .venv/compiled
 	$(ONE_CORE) $(BIN)/python -m benchmarks.bench --output benchmarks/results.json

@@ -763,6 +763,7 @@ def test_the_program_with_classes(classes: Path) -> None:
         assert name in words
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize(("stream", "code"), [("full", 2), ("closed", 141)])
 @pytest.mark.parametrize("shown", [[], ["--json"], ["--mechanism", "all"]])
 def test_a_release_survives_its_terminal(
@@ -784,6 +785,7 @@ def test_a_release_survives_its_terminal(
     assert "x4" in (folder / "r.json").read_text()
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_leaves_no_partial_file(folder: Path, number: int, code: int) -> None:
     program = (

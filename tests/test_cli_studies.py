@@ -280,6 +280,7 @@ def entries(path: Path) -> list[str]:
     return sorted(json.dumps(entry, sort_keys=True) for entry in found)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     for attempt in range(5):  # a slow machine may let a run end before the blow
         out = tmp_path / str(attempt)

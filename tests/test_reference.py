@@ -107,6 +107,7 @@ def test_hinge_is_never_above_the_recorded_objective(path: Path) -> None:
 PAPER = 0.005  # the tolerance of the recorded searches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [OWN, *OTHERS, *HINGE], ids=lambda path: path.stem)
 def test_outer_approximation_reaches_the_papers_tolerance(path: Path) -> None:
     """Best, best two-swap and every bucket on HiGHS, against our own proven searches."""

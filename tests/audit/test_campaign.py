@@ -29,6 +29,7 @@ TEETH = {  # of epsilon
 }
 
 
+@pytest.mark.grid(every=14)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_every_mechanism_keeps_its_promise(loss: str, relation: str) -> None:
@@ -40,6 +41,7 @@ def test_every_mechanism_keeps_its_promise(loss: str, relation: str) -> None:
         assert finding.largest >= TEETH.get(finding.mechanism, 0.1) * finding.epsilon
 
 
+@pytest.mark.grid(every=14)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_broken_mechanisms_are_named(loss: str, relation: str) -> None:
@@ -93,6 +95,7 @@ class TwiceTheSampler(PermuteAndFlip):
         return PermuteAndFlip(2 * self.epsilon, neighbours=self.neighbours)._sampler(problem)
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("loss", ["absolute"])
 def test_a_sampler_that_does_not_follow_its_law_is_caught(loss: str, relation: str) -> None:
@@ -103,6 +106,7 @@ def test_a_sampler_that_does_not_follow_its_law_is_caught(loss: str, relation: s
     assert not finding.passed
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("factor", [1.35, 2.0])
 def test_exponents_that_are_a_little_too_large_are_caught(relation: str, factor: float) -> None:

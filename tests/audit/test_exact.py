@@ -154,6 +154,7 @@ def clear_pair() -> tuple[Problem, Problem]:
     return problem(rows, size=1), problem(other, size=1)
 
 
+@pytest.mark.slow
 def test_draws_bound_epsilon_from_below() -> None:
     """The bound exceeds the true value with a chance of at most 1e-6, at this confidence."""
     q, other = clear_pair()
@@ -167,6 +168,7 @@ def test_draws_bound_epsilon_from_below() -> None:
         assert "PASSED" in str(found)
 
 
+@pytest.mark.slow
 def test_draws_catch_a_quarter_of_the_sensitivity() -> None:
     q, other = clear_pair()
     found = audit.sampled(QuarterSensitivity(1.0), q, other, draws=20_000, random_state=1)

@@ -77,6 +77,7 @@ def audited(mechanisms: Iterable[Mechanism], loss: str, relation: str, *, named:
 # All that users call ----------------------------------------------------------------------------
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", DOORS)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_every_door_keeps_its_promise(name: str, relation: str) -> None:
@@ -86,6 +87,7 @@ def test_every_door_keeps_its_promise(name: str, relation: str) -> None:
         assert finding.largest > 0.02, finding
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("loss", SYMMETRIC + NUMBERS)
 def test_every_mechanism_keeps_its_promise(loss: str, relation: str) -> None:

@@ -14,6 +14,8 @@ from benchmarks.measured import Row, time_best
 from dpsubset import sampling
 from dpsubset.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_least_of_a_few_runs_is_taken_and_of_more_where_they_are_short() -> None:
     runs: list[int] = []

@@ -15,6 +15,8 @@ from dpsubset import Problem
 from dpsubset.errors import InputError
 from dpsubset.mechanisms.markov_chain import MarkovChain
 
+pytestmark = pytest.mark.slow
+
 SURE = 1 - 1e-6
 
 

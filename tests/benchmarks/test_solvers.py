@@ -10,6 +10,8 @@ import pytest
 from benchmarks import solvers
 from benchmarks.solvers import QUESTIONS, Setting, measure, solver_rows
 
+pytestmark = pytest.mark.slow
+
 SMALL = Setting(12, 200, 20.0)
 
 

@@ -68,6 +68,7 @@ def test_releases_follow_the_law(loss: str, size: int) -> None:
         assert fits(*case(loss, size, delta)) > FALSE_ALARM
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("how", ["shorter", "one direction", "no noise on top"])
 def test_broken_terms_are_caught(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = ObjectivePerturbation._term

@@ -62,6 +62,7 @@ def make_cuts(rng: np.random.Generator, problem: Problem, region: Region) -> Ite
         yield from (better, maker.bound(region, better.point))
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_cuts_lie_below_all_scores(loss: str) -> None:
     for index in range(CASES):
@@ -78,6 +79,7 @@ def test_cuts_lie_below_all_scores(loss: str) -> None:
                 assert margin(cut, positions[:20], own) >= 0, (index, left)
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_cuts_of_undecided_regions_lie_below_all_scores(loss: str) -> None:
     """Several regions at once, some of whose columns are chosen among a few others."""

@@ -139,6 +139,7 @@ def test_a_fit_beside_a_pipeline_is_not_blamed() -> None:
     assert told(lambda: pipeline.fit(X, y)) == []
 
 
+@pytest.mark.slow
 def test_a_parent_is_told_though_its_workers_fitted() -> None:
     """With processes the parent makes the last fit only, of the last of many copies."""
     code = textwrap.dedent(

@@ -121,6 +121,7 @@ class Told(SubsetClassifier):
         return SubsetClassifier._plan_target(told, y)
 
 
+@pytest.mark.grid(every=5)
 @parametrize_with_checks(
     [
         SubsetRegressor(**NUMBERS),

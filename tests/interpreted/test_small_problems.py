@@ -17,6 +17,8 @@ from dpsubset.sampling import pieces
 from dpsubset.search import heap, kernel
 from dpsubset.warm import warm_up
 
+pytestmark = pytest.mark.slow
+
 
 def problem(seed: int, **options) -> Problem:
     rng = np.random.default_rng(seed)

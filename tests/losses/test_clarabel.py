@@ -198,6 +198,7 @@ def compare(case: Case, seeds: range) -> None:
         assert fit.primal - fit.dual <= 1e-11 * unit, seed
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("part", range(2))
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_scores_agree(case: Case, part: int) -> None:

@@ -175,6 +175,7 @@ def gap_of(problem: Problem) -> float:
     return scores[1] - scores[0]
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("loss", ALL)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_mistakes_keeps_epsilon_where_its_condition_holds(neighbours: str, loss: str) -> None:

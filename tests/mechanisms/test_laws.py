@@ -139,12 +139,14 @@ def force_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 0)
 
 
+@pytest.mark.grid(every=9)
 @pytest.mark.parametrize(("name", "design", "epsilon", "neighbours"), LAWS)
 def test_draws_match_the_law(name: str, design: str, epsilon: float, neighbours: str) -> None:
     mechanism, law = mechanism_and_law(name, design, epsilon, neighbours)
     assert not rejects(mechanism, make_problem(design), law)
 
 
+@pytest.mark.grid(every=9)
 @pytest.mark.usefixtures("force_partition")
 @pytest.mark.parametrize(("name", "design", "epsilon", "neighbours"), SAMPLED)
 def test_partition_draws_match_the_law(
@@ -235,6 +237,7 @@ def test_order_of_merit(neighbours: str, epsilon: float) -> None:
 MECHANISMS = (Exponential, PermuteAndFlip, TopR, Mistakes)
 
 
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize("design", ["plain", *PLAIN])
 @pytest.mark.parametrize("partition", [False, True])
 @pytest.mark.parametrize("kind", MECHANISMS)
@@ -336,6 +339,7 @@ def break_bounds(monkeypatch: pytest.MonkeyPatch, more: float) -> None:
     monkeypatch.setattr(DualCuts, "_cut", lambda self, *args: raised(dual(self, *args)))
 
 
+@pytest.mark.grid(every=6)
 @pytest.mark.usefixtures("force_partition")
 @pytest.mark.parametrize("name", ["exponential", "permute-and-flip"])
 @pytest.mark.parametrize("design", [*DESIGNS, *PLAIN])
@@ -348,6 +352,7 @@ def test_bounds_that_are_too_high_are_caught(
     assert rejects(mechanism, make_problem(design), law, seed=2)
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.usefixtures("force_partition")
 @pytest.mark.parametrize("name", ["exponential", "permute-and-flip"])
 @pytest.mark.parametrize("design", PLAIN)
@@ -382,6 +387,7 @@ class BucketsBest(Mistakes):
         return draw
 
 
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("design", ["plain", *PLAIN])
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -390,6 +396,7 @@ def test_a_buckets_best_is_caught(epsilon: float, design: str, neighbours: str) 
     assert rejects(BucketsBest(epsilon, neighbours=neighbours), make_problem(design), law)
 
 
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize("name", ["exponential", "permute-and-flip", "top", "mistakes"])
 @pytest.mark.parametrize(
     ("design", "epsilon"),

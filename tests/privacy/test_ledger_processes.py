@@ -26,6 +26,8 @@ from sklearn.base import clone
 from dpsubset import Ledger, SubsetSelector
 from dpsubset.errors import BudgetError
 
+pytestmark = pytest.mark.slow
+
 CHILD = Path(__file__).with_name("ledger_child.py")
 SHARED = Path("/dev/shm")
 LINUX = pytest.mark.skipif(

@@ -86,6 +86,7 @@ def nth_truth(index: int, loss: str) -> Truth:
     return Truth(nth_case(index, loss))
 
 
+@pytest.mark.grid(every=8)
 @pytest.mark.parametrize(("loss", "start"), CHUNKS)
 def test_searches_equal_brute_force(loss: str, start: int) -> None:
     for index in range(start, start + CHUNK):
@@ -104,6 +105,7 @@ def test_searches_equal_brute_force(loss: str, start: int) -> None:
         truth.check_mistakes(search.best_by_mistakes(problem))
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("start", range(0, 200, CHUNK))
 def test_a_clone_of_squared_loss_gives_the_same_answers(start: int) -> None:
     for index in range(start, start + CHUNK):
@@ -132,6 +134,7 @@ SWITCHES = {
 }
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_every_path_gives_the_same_answers(switch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What only large problems need, forced upon small ones."""

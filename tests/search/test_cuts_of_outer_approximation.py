@@ -64,6 +64,7 @@ class Truth:
         return self.excess(cut, scale) > 1e-9 * self.scale
 
 
+@pytest.mark.grid(every=13)
 @pytest.mark.parametrize(("loss", "index"), CASES)
 def test_every_cut_of_a_search_lies_below_every_score(
     loss: str, index: int, received: list[Given]
@@ -104,6 +105,7 @@ def tangents(problem: Problem, rng: np.random.Generator) -> list[tuple[np.ndarra
     return out
 
 
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize("loss", [*ALL_LOSSES, CLONE])
 def test_tangents_at_any_point_are_valid_and_touch_near_a_support(loss: str) -> None:
     rng = np.random.default_rng(5)

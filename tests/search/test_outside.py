@@ -191,6 +191,7 @@ def stutters(answer: Answer) -> Answer:
     return replace(answer, bound=0.1, chosen=np.arange(4))
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("failure", [stops, knows_nothing, wrong_size, stutters])
 @pytest.mark.parametrize("solver", SOLVERS[:2], ids=repr)
 def test_a_solver_that_fails_leaves_true_claims_and_no_release(
@@ -216,6 +217,7 @@ def test_a_solver_that_fails_leaves_true_claims_and_no_release(
         assert str(caught.value) == REFUSED
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 def test_without_failures_the_same_search_is_proven(solver: search.Solver) -> None:
     problem = hard_problem()

@@ -191,6 +191,7 @@ ASKED = [
 ]
 
 
+@pytest.mark.grid(every=13)
 @pytest.mark.parametrize(("name", "index"), ASKED)
 def test_every_claim_holds_against_brute_force(
     name: str, index: int, capfd: pytest.CaptureFixture[str]
@@ -215,6 +216,7 @@ def test_the_problems_are_what_they_should_be() -> None:
     assert sum(bool(case.exclude) for case in cases) >= 5
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_scores_to_compare_with_equal_the_oracle(loss: str) -> None:
     for index in range(LOSSES.index(loss), PROBLEMS, len(LOSSES)):
@@ -389,6 +391,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("index", [0, 2, 6, 14, 38])
 @pytest.mark.parametrize("options", OPTIONS)
 def test_options_change_no_claim(options: str, index: int) -> None:
@@ -403,6 +406,7 @@ def test_the_same_question_gets_the_same_answer(name: str) -> None:
     assert first == second
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("storage", [sparse.csr_matrix, sparse.csc_array, np.asfortranarray])
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_storage_does_not_matter(name: str, storage: Any) -> None:
@@ -506,6 +510,7 @@ def hard(request: pytest.FixtureRequest) -> Truth:
 LIMITS = [Limits(nodes=1), Limits(nodes=3), Limits(seconds=1e-3), Limits(nodes=20, seconds=0.05)]
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_limits_end_in_an_honest_answer(name: str, limits: Limits, hard: Truth) -> None:
@@ -516,6 +521,7 @@ def test_limits_end_in_an_honest_answer(name: str, limits: Limits, hard: Truth) 
         assert not all(one.proven for one in found)
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_limits_on_easy_problems_are_honest_too(name: str, limits: Limits) -> None:
