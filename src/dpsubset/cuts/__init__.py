@@ -10,6 +10,9 @@ from dpsubset.problem import Problem
 __all__ = ["Cut", "CutMaker", "cut_maker"]
 
 
-def cut_maker(problem: Problem) -> CutMaker:
-    """Return who makes the cuts of a problem: by moments if its loss is squared, else by fits."""
-    return MomentCuts(problem) if problem.quadratic else DualCuts(problem)
+def cut_maker(problem: Problem, *, hard: bool = False) -> CutMaker:
+    """Return who makes the cuts of a problem: by moments if its loss is squared, else by fits.
+
+    For a problem known to be hard it is prepared from the start.
+    """
+    return MomentCuts(problem, hard=hard) if problem.quadratic else DualCuts(problem)

@@ -38,11 +38,13 @@ class MomentCuts(CutMaker):
     starts = 32
     searchable = True
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, hard: bool = False) -> None:
         super().__init__(problem)
         self.floor = steady(problem)
         self._multipliers = [self.floor]
-        if problem.gram.affordable and problem.n_rows * problem.n_columns**2 <= _QUICK_GRAM:
+        if hard:
+            self.prepare()
+        elif problem.gram.affordable and problem.n_rows * problem.n_columns**2 <= _QUICK_GRAM:
             problem.gram.full()
 
     def settle(self, support: tuple[int, ...]) -> bool:

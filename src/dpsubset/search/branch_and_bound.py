@@ -34,8 +34,7 @@ class BranchAndBound(Solver):
         shortlist = _shortlist(reduced, min(count, reduced.n_supports))
         seed: tuple[int, ...] = ()
         try:
-            maker = cut_maker(reduced)
-            maker.prepare()
+            maker = cut_maker(reduced, hard=True)
             seed = start(maker)
             _seed_with_swaps(maker, shortlist, seed)
             bound = Tree(maker, shortlist, allowance).run(_partition(reduced, seed))
