@@ -537,7 +537,7 @@ def test_a_worker_that_dies_has_spent(tmp_path: Path) -> None:
         Parallel(n_jobs=2)([delayed(fit)(True)])
     assert not [value for value in (*X.ravel(), *y) if repr(float(value)) in str(raised.value)]
     first, second = ledger.history()
-    assert (first.outcome, first.released) == ("released", {"support": chosen})
+    assert (first.outcome, first.released) == ("released", {"positions": chosen, "columns": None})
     assert (second.outcome, second.released) == ("spent", None)
     assert ledger.spent == (4.0, 0.0)
     assert fit(False)

@@ -255,7 +255,7 @@ MECHANISMS = {
     "Mistakes(epsilon=1.0, delta=1e-06, otherwise='exponential')": Mistakes(
         1, delta=1e-6, otherwise="exponential"
     ),
-    "MarkovChain(epsilon=1.0, steps=5, limits=Limits(nodes=3, seconds=None))": MarkovChain(
+    "MarkovChain(epsilon=1.0, limits=Limits(nodes=3, seconds=None), steps=5)": MarkovChain(
         1, steps=5, limits=Limits(nodes=3)
     ),
     "SampleAggregate(epsilon=1.0, blocks=9)": SampleAggregate(1, blocks=9),
