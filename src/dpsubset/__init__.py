@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         PermuteAndFlip,
         Release,
         SampleAggregate,
+        Stepwise,
         TopR,
     )
     from dpsubset.model import Model
@@ -47,6 +48,7 @@ __all__ = [
     "SampleAggregate",
     "Schema",
     "Selection",
+    "Stepwise",
     "SubsetClassifier",
     "SubsetRegressor",
     "SubsetSelector",
@@ -76,6 +78,7 @@ _ROOMS = {
     "SampleAggregate": "mechanisms",
     "Schema": "data",
     "Selection": "selection",
+    "Stepwise": "mechanisms",
     "SubsetClassifier": "estimators",
     "SubsetRegressor": "estimators",
     "SubsetSelector": "estimators",

@@ -271,6 +271,15 @@ class Problem:
         twin.allowance = allowance
         return twin
 
+    def extended(self, include: tuple[int, ...], more: int) -> Problem:
+        """Return the problem of choosing so many columns more, with these included.
+
+        Tables, moments and scores are shared.
+        """
+        twin = copy.copy(self)
+        twin._choose(len(include) + more, include, self.exclude)
+        return twin
+
     @property
     def between(self) -> Callable[[], None] | None:
         """What to call between parts of long work; None without a limit on seconds."""

@@ -12,7 +12,8 @@ from typing import Any
 __all__ = ["ModelQuestion", "Question", "option"]
 
 MECHANISM_NAMES = (
-    "permute-and-flip, exponential, top-r, mistakes; the baselines markov-chain, sample-aggregate, "
+    "permute-and-flip, exponential, top-r, mistakes; stepwise, which takes bounded time on every "
+    "table; the baselines markov-chain, sample-aggregate, "
     "lasso-stability (sample-aggregate under replace-one only)"
 )
 
@@ -95,6 +96,9 @@ class Question:
         "mechanism",
         "mistakes with delta, if the test does not pass: refuse, or exponential (fall back to that "
         "mechanism).",
+    )
+    at_once: int | None = option(
+        None, "mechanism", "stepwise: how many columns a step chooses; 1 if not given."
     )
 
 

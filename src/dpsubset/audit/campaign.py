@@ -30,6 +30,7 @@ from dpsubset.mechanisms import (
     Mistakes,
     PermuteAndFlip,
     SampleAggregate,
+    Stepwise,
     TopR,
 )
 from dpsubset.privacy import NEIGHBOURS
@@ -69,6 +70,7 @@ AUDITED: dict[str, Make] = {
     "mistakes, else exponential": lambda q, e, r: Mistakes(
         _MORE * e, delta=_DELTA, otherwise="exponential", neighbours=r
     ),
+    "stepwise": lambda q, e, r: Stepwise(e, neighbours=r),
     "sample-aggregate": lambda q, e, r: SampleAggregate(
         e, blocks=2, selector=heaviest, neighbours=r
     ),

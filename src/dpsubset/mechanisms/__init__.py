@@ -8,6 +8,7 @@ from dpsubset.mechanisms.measurement import as_measurement
 from dpsubset.mechanisms.mistakes import Mistakes
 from dpsubset.mechanisms.permute_and_flip import PermuteAndFlip
 from dpsubset.mechanisms.sample_aggregate import SampleAggregate
+from dpsubset.mechanisms.stepwise import Stepwise
 from dpsubset.mechanisms.top_r import TopR
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "PermuteAndFlip",
     "Release",
     "SampleAggregate",
+    "Stepwise",
     "TopR",
     "as_measurement",
 ]

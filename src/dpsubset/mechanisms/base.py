@@ -257,6 +257,16 @@ class Mechanism(ABC):
         supports, logs = self.probabilities(problem)
         return float(np.exp(logs[(supports == support).all(axis=1)][0]))
 
+    def _check_may_be_listed(self, problem: Problem) -> None:
+        """Refuse to list the law where it is no output, or too long."""
+        self._check_law_may_be_seen()
+        check_problem(problem)
+        if problem.n_supports > _LARGEST_LAW:
+            raise InputError(
+                f"the law is listed for up to {_LARGEST_LAW} supports; this problem has "
+                f"{problem.n_supports}"
+            )
+
     def _check_law_may_be_seen(self) -> None:
         if self.ledger is not None:
             raise InputError(_LAW_IS_NO_RELEASE)

@@ -16,6 +16,7 @@ from dpsubset.mechanisms.markov_chain import MarkovChain
 from dpsubset.mechanisms.mistakes import Mistakes
 from dpsubset.mechanisms.permute_and_flip import PermuteAndFlip
 from dpsubset.mechanisms.sample_aggregate import SampleAggregate
+from dpsubset.mechanisms.stepwise import Stepwise
 from dpsubset.mechanisms.top_r import TopR
 
 __all__ = ["BASELINES", "MECHANISMS", "OWN_OPTIONS", "make_mechanism"]
@@ -26,6 +27,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "top-r": TopR,
     "mistakes": Mistakes,
 }
+STEPWISE: dict[str, type[Mechanism]] = {"stepwise": Stepwise}
 BASELINES: dict[str, type[Mechanism]] = {
     "markov-chain": MarkovChain,
     "sample-aggregate": SampleAggregate,
@@ -37,6 +39,7 @@ OWN_OPTIONS = {  # and which mechanisms they belong to
     "accounting": ("top-r",),
     "delta": ("mistakes", "lasso-stability"),
     "otherwise": ("mistakes",),
+    "at_once": ("stepwise",),
 }
 _UNSCALED = ("sample-aggregate", "lasso-stability")  # no score enters them, nor its sensitivity
 
@@ -55,7 +58,7 @@ def make_mechanism(
     >>> make_mechanism("exponential", 1.0, neighbours="add-remove").epsilon
     1.0
     """
-    known = MECHANISMS | BASELINES
+    known = MECHANISMS | STEPWISE | BASELINES
     if not isinstance(name, str) or name not in known:
         raise InputError(f"unknown mechanism {name!r}; allowed: {', '.join(known)}")
     if not isinstance(neighbours, str):

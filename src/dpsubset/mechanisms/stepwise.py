@@ -1,0 +1,123 @@
+"""Stepwise: permute-and-flip over a few columns at a time, in bounded time on every table (T35)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from dpsubset.arrays import Floats
+from dpsubset.checks import whole
+from dpsubset.cuts import cut_maker
+from dpsubset.cuts.region import root
+from dpsubset.limits import Allowance
+from dpsubset.mechanisms.base import Mechanism, Sampler
+from dpsubset.mechanisms.permute_and_flip import race_law
+from dpsubset.privacy import Randomness, exponent
+from dpsubset.problem import Problem, check_problem
+from dpsubset.sampling.partition import Partition
+from dpsubset.sampling.pieces import Support, list_region
+from dpsubset.sampling.race import draw_race
+
+__all__ = ["Stepwise"]
+
+_KEPT = 256  # steps whose partitions are kept for further draws
+_NODES = 10**9
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Stepwise(Mechanism):
+    """Choose `at_once` columns by permute-and-flip, keep them, choose the next (T35).
+
+    Pure epsilon-DP without any condition. With one column at a time each step needs at most one
+    fit for each column, whatever the table: a release in bounded time, where an exact draw of all
+    columns together may take very long. The price is that of forward selection: columns that
+    explain the target only together may be missed.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget of one release; every step gets the same part of it.
+    at_once : int
+        How many columns a step chooses; all of them at once is `PermuteAndFlip`.
+    neighbours, sensitivity, limits, ledger
+        As for every mechanism.
+
+    >>> from dpsubset import Problem
+    >>> X = np.vstack([np.eye(4)] * 80); y = X[:, 0] + 0.6 * X[:, 2]
+    >>> problem = Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=2.0)
+    >>> Stepwise(epsilon=20.0).draw(problem, 2, random_state=0).tolist()
+    [[0, 2], [0, 2]]
+    """
+
+    name = "stepwise mechanism"
+
+    at_once: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_once = whole(self.at_once, "at_once", 1)
+
+    def steps(self, problem: Problem) -> list[int]:
+        """Return how many columns each step chooses.
+
+        >>> from dpsubset import Problem
+        >>> X = np.eye(6); problem = Problem(X, X[0], size=5, x_bound=1, y_bound=1, radius=1)
+        >>> Stepwise(epsilon=1.0, at_once=2).steps(problem)
+        [2, 2, 1]
+        """
+        check_problem(problem)
+        full, rest = divmod(problem.to_choose, self.at_once)
+        return [self.at_once] * full + [rest] * bool(rest)
+
+    def _kappa(self, step: Problem, count: int) -> float:
+        """Return the exponent of one of so many steps: a smaller support moves less with a row."""
+        sensitivity = step.sensitivity(self.sensitivity)
+        return exponent(self.epsilon / count, sensitivity, self.neighbours)
+
+    def _sampler(self, problem: Problem) -> Sampler:
+        numbers, allowance = self.steps(problem), Allowance(self.limits)
+        kept: dict[tuple[int, ...], Partition] = {}
+
+        def partition(chosen: tuple[int, ...], number: int) -> Partition:
+            if chosen not in kept:
+                if len(kept) == _KEPT:
+                    kept.clear()
+                step = problem.extended(chosen, number)
+                limits = allowance.part(_NODES) if allowance.timed else self.limits
+                kept[chosen] = Partition(step, self._kappa(step, len(numbers)), limits)
+            return kept[chosen]
+
+        def draw(randomness: Randomness) -> Support:
+            chosen = problem.include
+            for number in numbers:
+                found = draw_race(partition(chosen, number), randomness)
+                chosen = tuple(sorted(int(j) for j in found))
+            return np.array(chosen, dtype=np.int64)
+
+        return draw
+
+    def probabilities(self, problem: Problem) -> tuple[NDArray[np.int64], Floats]:
+        """Return all supports and the log of their exact probabilities, for small problems."""
+        self._check_may_be_listed(problem)
+        numbers = self.steps(problem)
+        reached: dict[tuple[int, ...], float] = {problem.include: 0.0}
+        for number in numbers:
+            ways: dict[tuple[int, ...], list[float]] = defaultdict(list)
+            for chosen, log in reached.items():
+                step = problem.extended(chosen, number)
+                supports, scores = list_region(cut_maker(step), root(step))
+                heights = self._kappa(step, len(numbers)) * (scores - scores.min())
+                for support, one in zip(supports.tolist(), race_law(heights), strict=True):
+                    ways[tuple(support)].append(log + float(one))
+            reached = {support: float(logsumexp(logs)) for support, logs in ways.items()}
+        listed = sorted(reached)
+        return np.array(listed, dtype=np.int64).reshape(len(listed), problem.size), np.array(
+            [reached[support] for support in listed]
+        )
+
+    def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
+        raise NotImplementedError  # scores of whole supports are not enough
