@@ -193,7 +193,7 @@ _MEASURES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "releasing": _releases,
     "choosing many columns": _many_columns_chosen,
     "the paper's solvers": solver_rows,
-    "the rivals": rival_rows,
+    "the baselines": rival_rows,
     "other losses": loss_rows,
     "a very wide table": wide_rows,
     "real tables": _real,

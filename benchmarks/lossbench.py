@@ -1,4 +1,4 @@
-"""Measurements of the losses beside squared: fits, searches and releases."""
+"""Measurements of the losses other than squared: fits, searches and releases."""
 
 from __future__ import annotations
 

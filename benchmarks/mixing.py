@@ -1,6 +1,7 @@
-"""How far a Markov chain is from its stationary law: exactly where all supports can be listed.
+"""How far a Markov chain is from its stationary distribution.
 
-All of it depends on the data: for experiments, never part of a release.
+Exactly where all supports can be listed; by draws where they cannot. All of it depends on the
+data: for experiments, never part of a release.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def acceptance_rate(
 def transition_matrix(
     mechanism: MarkovChain, problem: Problem
 ) -> tuple[Supports, Floats, sp.csr_array]:
-    """Return all supports, the stationary law, and the chance of a step from one to another.
+    """Return all supports, the stationary distribution, and the chances of steps between them.
 
     >>> import numpy as np
     >>> problem = Problem(np.eye(3), np.ones(3), size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
@@ -99,7 +100,7 @@ def distances(
     steps: Iterable[int],
     start: Iterable[int] | None = None,
 ) -> dict[int, float]:
-    """Return the total variation distance from the stationary law after so many steps.
+    """Return the total variation distance from the stationary distribution after so many steps.
 
     `start` is the support that the chain begins at; None is a uniform one.
 
@@ -149,7 +150,7 @@ def apart(
     random_state: Seed,
     confidence: float = 0.99,
 ) -> Apart:
-    """Bound the distance between the chain's law and the exact one from below, by draws of both.
+    """Bound the chain's distance from the exact distribution from below, by draws of both.
 
     >>> import numpy as np
     >>> X = np.vstack([np.eye(30)] * 40); y = X[:, 0]
@@ -191,7 +192,7 @@ def _upper(count: int, total: int, error: float) -> float:
 def _events(
     problem: Problem, ours: Supports, theirs: Supports, half: int
 ) -> tuple[list[str], list[list[NDArray[np.bool_]]]]:
-    """Return events that may tell the laws apart, and which draws of each side fall into them.
+    """Return events that may tell the distributions apart, and which draws fall into them.
 
     Events may depend on the first half of the draws, and on the table, but not on the second.
     """
@@ -228,7 +229,7 @@ def _scores(problem: Problem, draws: Supports) -> Floats:
 
 
 def main() -> None:
-    """Measure how far the chain is from its law at the paper's settings, and print a table."""
+    """Print a table: how far the chain is from its distribution at the paper's settings."""
     settings = [
         (p, n, ridge, steps, start)
         for p, n, ridge, steps in (

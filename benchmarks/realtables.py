@@ -1,4 +1,4 @@
-"""Real, strongly correlated tables with a small ridge: exact draws beside enumeration (T12)."""
+"""Real, strongly correlated tables with a small ridge: exact draws alongside enumeration (T12)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _scaled(X: Any, y: Any, products: bool) -> Pair:
 
 
 def real_rows(quick: bool) -> Iterator[Row]:
-    """Measure exact draws; where all supports can be listed, beside the time of listing them."""
+    """Measure exact draws; where all supports can be listed, alongside the time of listing them."""
     for name, (X, y) in {
         "breast cancer": breast_cancer(False),
         "diabetes with products": diabetes(not quick),

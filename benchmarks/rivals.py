@@ -1,4 +1,4 @@
-"""What the rivals cost at the paper's settings: the Markov chain, and sample and aggregate."""
+"""What the baselines cost at the paper's settings: the Markov chain, and sample and aggregate."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ def rival_rows(quick: bool = False) -> Iterator[Row]:
         case = f"{STEPS} steps, each a call of Clarabel on {what}; {at}"
         yield Row(case, seconds, unit, chain, at_least=100.0)
     yield Row(
-        f"exact draw of the same law; {at}", time_best(partial(draw, Exponential(1.0))), unit, chain
+        f"exact draw of the same distribution; {at}",
+        time_best(partial(draw, Exponential(1.0))),
+        unit,
+        chain,
     )
     seconds = time_best(partial(draw, SampleAggregate(1.0)), repeats=1 if quick else 3)
     yield Row(f"sample and aggregate, its own number of blocks; {at}", seconds, unit, chain)

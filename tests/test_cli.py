@@ -358,8 +358,8 @@ def test_losses_that_do_not_fit_the_target(classes: Path) -> None:
             assert str(ROWS) not in result.output
 
     refused("there are more", "--loss", "hinge", "--target", "x0", "--features", "x1,x2")
-    refused("beside the two classes", "--loss", "hinge", "--classes", "no,yes")
-    refused("beside the two classes", "--loss", "hinge", "--classes", "0,1")
+    refused("other than the two classes", "--loss", "hinge", "--classes", "no,yes")
+    refused("other than the two classes", "--loss", "hinge", "--classes", "0,1")
     (classes / "b.toml").write_text(BOUNDS)
     refused("classification loss, hinge or logistic", "--loss", "squared")
     frame = pl.read_csv(classes / "t.csv").filter(pl.col("y") == "no")
@@ -756,7 +756,7 @@ def test_the_program_with_classes(classes: Path) -> None:
     assert wrong.returncode == 2
     assert wrong.stdout == ""
     assert wrong.stderr == (
-        "error: t.csv: column 'y' holds labels beside the two classes that --classes names\n"
+        "error: t.csv: column 'y' holds labels other than the two classes that --classes names\n"
     )
     words = " ".join(program("select", "--help").stdout.replace("│", "").split())
     for name in ("squared", "absolute", "quantile", "huber", "hinge", "logistic", "--classes"):

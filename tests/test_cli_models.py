@@ -188,7 +188,7 @@ def test_labels_must_be_named_before_a_row_is_read(folder: Path, spent: list[str
     mistake(fit_labels(folder), "--classes")
     mistake(fit_labels(folder, "--classes", "a,b,c"), "--classes")
     refused = fit_labels(folder, "--classes", "yes,other")
-    mistake(refused, "beside the two classes")
+    mistake(refused, "other than the two classes")
     assert "9137" not in refused.output
     mistake(fit(folder, "--classes", "no,yes"), "--classes is for")
     assert spent == []

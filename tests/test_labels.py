@@ -53,9 +53,9 @@ def test_truth_values_and_numbers_are_the_same_classes() -> None:
     np.testing.assert_array_equal(as_labels([True, False], (0, 1)), [1, -1])
     np.testing.assert_array_equal(as_labels([1.0, 0.0], (False, True)), [1, -1])
     for labels in (["0", "1"], np.array(["0", "1"])):
-        with pytest.raises(InputError, match="beside the two classes"):
+        with pytest.raises(InputError, match="other than the two classes"):
             as_labels(labels, (0, 1))
-    with pytest.raises(InputError, match="beside the two classes"):
+    with pytest.raises(InputError, match="other than the two classes"):
         as_labels([0, 1], ("0", "1"))
 
 

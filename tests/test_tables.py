@@ -320,8 +320,8 @@ def test_one_class_or_none_needs_names(tmp_path: Path) -> None:
     path = csv_file(tmp_path, f"a,y\n1,{SECRET}x\n2,{SECRET}x\n")
     assert "--classes first,second" in label_refusal(path)
     assert labels_of(path, ("other", f"{SECRET}x")) == [1, 1]
-    assert "beside the two classes" in label_refusal(path, ("no", "yes"))
-    assert "beside the two classes" in label_refusal(path, ("0", "1"))
+    assert "other than the two classes" in label_refusal(path, ("no", "yes"))
+    assert "other than the two classes" in label_refusal(path, ("0", "1"))
     empty = csv_file(tmp_path, "a,y\n")
     assert labels_of(empty, ("no", "yes")) == labels_of(empty, ("0", "1")) == []
     assert "one class, or none" in label_refusal(empty)

@@ -1,4 +1,4 @@
-"""How functions are compiled: by numba, cached beside the sources where that is possible."""
+"""How functions are compiled: by numba, cached next to the sources where that is possible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pointer(function: Callable[..., None]) -> Any:
     """Compile a loss's row function to a pointer, which any compiled function can be given.
 
     What takes it need not be compiled for each loss anew. It is kept for this process only: a
-    cache beside a user's file would not notice changes in what the function calls.
+    cache next to a user's file would not notice changes in what the function calls.
     """
     plain = config.DISABLE_JIT  # type: ignore[attr-defined]
     return function if plain else cfunc(_ROWS)(function)

@@ -72,7 +72,7 @@ def as_labels(y: Any, classes: Any = None, *, option: str = "classes=(first, sec
     first, second = _two_of(array, option) if classes is None else named_classes(classes)
     low, high = np.asarray(array == first), np.asarray(array == second)
     if not (low | high).all():
-        raise InputError("there are labels beside the two classes that were named")
+        raise InputError("there are labels other than the two classes that were named")
     return np.where(high, 1.0, -1.0)
 
 

@@ -226,7 +226,7 @@ def in_units(
     """Return one coefficient for each column, and the intercept, in the units of the table.
 
     The values, and the coefficient of the constant column, are those on the scale [-1, 1]. For
-    labels (no limits of the target) the result gives the margin, whose sign is the class.
+    labels (no bounds of the target) the result gives the margin, whose sign is the class.
     """
     lower, upper = narrowed(limits, clip)
     middle, half = lower / 2 + upper / 2, upper / 2 - lower / 2

@@ -218,7 +218,7 @@ class Problem:
 
     @property
     def to_choose(self) -> int:
-        """How many columns are chosen beside the included ones."""
+        """How many columns are chosen besides the included ones."""
         return self.size - len(self.include)
 
     @property

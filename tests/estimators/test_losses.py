@@ -180,7 +180,7 @@ def test_named_classes_let_a_table_hold_one_class_or_none() -> None:
     assert "one class, or none" in refusal(selector(loss="hinge"), X, np.full(50, SECRET))
     assert "classes=(first, second)" in refusal(selector(loss="hinge"), X, np.full(50, SECRET))
     labels[3] = SECRET
-    assert "beside the two classes" in refusal(fitted, X, labels)
+    assert "other than the two classes" in refusal(fitted, X, labels)
     assert not hasattr(fitted, "classes_")
 
 

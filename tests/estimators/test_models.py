@@ -380,7 +380,7 @@ def test_one_class_and_a_third(spent: list[str]) -> None:
     X, y = table(50)
     one, labels = np.full(50, SECRET), np.where(y > 70, "yes", "no")
     for model, given, expected in [
-        (classifier(classes=("no", "yes")), np.where(y > 72, SECRET, labels), "beside the two"),
+        (classifier(classes=("no", "yes")), np.where(y > 72, SECRET, labels), "other than the two"),
         (classifier(classes=None), one, r"classes=\(first, second\)"),
         (classifier(classes=None), labels, r"classes=\(first, second\)"),
     ]:

@@ -470,7 +470,7 @@ def test_bad_input() -> None:
     for problem in (clear("absolute"), clear(include=[1])):
         with pytest.raises(InputError, match="squared loss and no included columns"):
             LassoStability(1.0, method="perturbation").release(problem)
-    with pytest.raises(InputError, match="the law averages over all partitions"):
+    with pytest.raises(InputError, match="the distribution averages over all partitions"):
         LassoStability(1.0).probabilities(clear())
     with pytest.raises(UnprovenError, match="count the budget as spent"):
         LassoStability(1.0, limits=Limits(nodes=3)).release(clear())

@@ -1,9 +1,9 @@
 """Audits: is a mechanism as private as it says? Nothing here trusts the mechanism's own proof.
 
-`exact` compares enumerated laws, `worst` looks for the worst neighbour, `sampled` bounds epsilon
-from draws, `replay` looks at everything else that could tell two tables apart, `doors` audits
-estimators and coefficient methods from the raw table on. Audits see tables, laws and truth: they
-are for made-up tables, and their reports are no private releases.
+`exact` compares enumerated distributions, `worst` looks for the worst neighbour, `sampled` bounds
+epsilon from draws, `replay` looks at everything else that could tell two tables apart, `doors`
+audits estimators and coefficient methods from the raw table on. Audits see tables, distributions
+and truth: they are for synthetic tables, and their reports are no private releases.
 """
 
 from dpsubset.audit.campaign import Finding, campaign

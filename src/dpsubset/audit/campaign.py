@@ -1,4 +1,4 @@
-"""All audits of all mechanisms: what `dpsubset audit` runs, on made-up tables."""
+"""All audits of all mechanisms: what `dpsubset audit` runs, on synthetic tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LOSSES = ("squared", "absolute", "quantile:0.8", "huber", "hinge", "logistic", "
 _DELTA = 0.01  # large, so that tests pass now and then on small tables
 _MORE = 4.0  # times epsilon for mistakes with a test: its weak points show there
 _LONE = 2  # families in which one row alone has a label or a value
-_FEW_ROWS = 4  # for laws that average over all partitions of the rows
+_FEW_ROWS = 4  # for distributions that average over all partitions of the rows
 _EXPECTED = 5.0  # times that an outcome must be expected to be counted by itself
 _HARD_LOOKS = 6  # problems whose worst neighbour is looked for
 
@@ -93,13 +93,13 @@ class Finding:
     largest: float  # log ratio found
     beyond: float  # mass beyond epsilon found
     violations: tuple[tuple[int, Violation], ...]  # with the number of its family; -1: the worst
-    followed: float  # p-value of draws against the law
+    followed: float  # p-value of draws against the distribution
     sampled: SampledReport
     replayed: ReplayReport
 
     @property
     def passed(self) -> bool:
-        """Whether no audit contradicts the promise; one in a million is wrong about the draws."""
+        """Whether no audit contradicts the guarantee; one in a million is wrong about the draws."""
         reports = self.sampled.passed and self.replayed.passed
         return not self.violations and self.followed > 1e-6 and reports
 
@@ -216,11 +216,11 @@ def _audited(
 
 
 def _followed(mechanism: Mechanism, problem: Problem, draws: int) -> float:
-    """Return the p-value of draws against the law; outcomes that are rare are taken together."""
+    """Return the p-value of draws against the distribution; rare outcomes are taken together."""
     law = Laws().of(mechanism, problem)
     try:
         drawn = mechanism.draw(problem, draws, 1).tolist()
-    except DpsubsetError:  # a law without a draw: told by `replay`
+    except DpsubsetError:  # a distribution without a draw: told by `replay`
         return 1.0
     counts = Counter(REFUSAL if row[0] < 0 else tuple(row) for row in drawn)
     if set(counts) - set(law):

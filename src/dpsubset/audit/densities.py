@@ -1,8 +1,8 @@
-"""The exact law of objective perturbation's minimiser, written anew from T27 (one or two columns).
+"""The exact distribution of objective perturbation's minimiser, anew from T27 (one or two columns).
 
 Inside the ball the linear term follows from the minimiser: b = -gradient. Densities change by the
 determinant of the Hessian. On the rim one more number, the ball's multiplier, is integrated out.
-Nothing here calls the mechanism; the noise law, gradients and Hessians are written out again.
+Nothing here calls the mechanism; the noise distribution, gradients and Hessians are written again.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def make_grid(size: int, radius: float, fine: int, around: int = 0) -> Grid:
 
 @dataclass(frozen=True)
 class Law:
-    """The law of argmin sum l + ridge |beta|^2 + b'beta over the ball, b random."""
+    """The distribution of argmin sum l + ridge |beta|^2 + b'beta over the ball, b random."""
 
     loss: str
     rows: Floats

@@ -1,8 +1,8 @@
 """Exact audits of what users call: estimators and coefficient methods, from the raw table on.
 
-A selection has an enumerated law, objective perturbation a known density, noisy statistics a
-Laplace law: what both tables of a pair release is compared outcome by outcome, refusals included.
-The pairs are those of `lone`: one row alone holds a label or a value.
+A selection has an enumerated distribution, objective perturbation a known density, noisy statistics
+a Laplace distribution: what both tables of a pair release is compared outcome by outcome, refusals
+included. The pairs are those of `lone`: one row alone holds a label or a value.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MANY = 16  # rows whose labels one label could exchange: enough to show in coef
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """The exact law of a release: chances of supports, and on each what coefficients follow.
+    """The exact distribution of a release: chances of supports, and coefficients on each.
 
     Coefficients have log densities on a common grid, or statistics that Laplace noise is added to,
     in units of its scale. `rows` counts the rows as the mechanism sees them.
@@ -77,16 +77,17 @@ class Shown:
 
 @dataclass(frozen=True)
 class Door:
-    """Something that users call: how to make it for a loss, a budget and a relation, and its law.
+    """Something that users call: how to make it, and its distribution.
 
-    `found`: the classes are not named, but read off the labels.
+    `law` takes a table, a container, a loss, epsilon and a relation. `found`: the classes are not
+    named, but read off the labels.
     """
 
     losses: tuple[str, ...]
     law: Callable[[RawTable, str, str, float, str], Shown]
     containers: tuple[str, ...] = ("array",)
     found: bool = False
-    others: int = 3  # rows beside the one that changes
+    others: int = 3  # rows besides the one that changes
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class DoorFinding:
 
     @property
     def passed(self) -> bool:
-        """Whether pairs are told apart as promised at most, and one row changes one row only."""
+        """Whether pairs are told apart as guaranteed at most, and one row changes one row only."""
         kept = self.largest <= self.epsilon * (1.0 + _NUMERICAL) + _NUMERICAL
         return kept and not self.refused and self.moved <= 1
 
@@ -222,7 +223,7 @@ def _estimator(kind: str, loss: str, epsilon: float, relation: str, named: bool)
 
 
 def _refused(law: Callable[[], Shown]) -> Shown:
-    """Return the law; where a table is refused, that is all that is shown."""
+    """Return the distribution; where a table is refused, that is all that is shown."""
     try:
         return law()
     except InputError:
@@ -308,7 +309,7 @@ def _statistics(table: RawTable, container: str, loss: str, epsilon: float, rela
 
 
 def _files(table: RawTable, container: str, loss: str, epsilon: float, relation: str) -> Shown:
-    """Return the law of the selector on what is read from a CSV file."""
+    """Return the distribution of the selector on what is read from a CSV file."""
     from dpsubset.data import read_table
 
     labels = as_loss(loss).classification

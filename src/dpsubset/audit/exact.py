@@ -1,4 +1,4 @@
-"""The exact audit: enumerated laws of neighbouring tables, compared outcome by outcome."""
+"""The exact audit: enumerated distributions of neighbouring tables, compared outcome by outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpsubset.sampling.pieces import list_region
 
 __all__ = ["REFUSAL", "ExactReport", "Laws", "Violation", "exact", "exact_pairs", "excess", "ratio"]
 
-_NUMERICAL = 1e-9  # laws are computed to this, relative
+_NUMERICAL = 1e-9  # distributions are computed to this, relative
 _NO_REFUSAL = 1e-11  # what may be missing from a sum of chances by rounding
 REFUSAL: tuple[int, ...] = ()  # the outcome that is no support
 
@@ -31,7 +31,7 @@ Law = dict[tuple[int, ...], float]
 
 @dataclass(frozen=True)
 class Violation:
-    """A pair of tables that a mechanism tells apart better than it promises."""
+    """A pair of tables that a mechanism tells apart better than it guarantees."""
 
     pair: int
     tables: tuple[int, int]
@@ -43,7 +43,7 @@ class Violation:
         outcome = "a refusal" if self.support is None else f"support {self.support}"
         return (
             f"pair {self.pair} (tables {self.tables[0]} and {self.tables[1]}): {outcome} has a log "
-            f"ratio of {self.epsilon:.4g}, and beyond the promised epsilon there is a mass of "
+            f"ratio of {self.epsilon:.4g}, and beyond the guaranteed epsilon there is a mass of "
             f"{self.delta:.3g}"
         )
 
@@ -60,7 +60,7 @@ class ExactReport:
 
     @property
     def passed(self) -> bool:
-        """Whether no pair violates the promise."""
+        """Whether no pair violates the guarantee."""
         return not self.violations
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class ExactReport:
 
 
 class Laws:
-    """Laws of mechanisms, the scores of a problem computed once for all of them."""
+    """Distributions of mechanisms, the scores of a problem computed once for all of them."""
 
     def __init__(self) -> None:
         self._listed: dict[Problem, tuple[Any, Floats]] = {}
@@ -99,7 +99,7 @@ class Laws:
 def exact(
     mechanism: Mechanism, problem: Problem, neighbours: Iterable[Problem], laws: Laws | None = None
 ) -> ExactReport:
-    """Compare the law of a mechanism on a table with its laws on neighbouring tables.
+    """Compare the distribution of a mechanism on a table with those on neighbouring tables.
 
     >>> import numpy as np
     >>> from dpsubset import Exponential, Problem
@@ -119,7 +119,7 @@ def exact_pairs(
     laws: Laws | None = None,
     rows: Sequence[Counter[Any]] | None = None,
 ) -> ExactReport:
-    """Compare the laws of pairs of problems, which must be neighbours of each other.
+    """Compare the distributions of pairs of problems, which must be neighbours of each other.
 
     `rows` counts the rows of the tables that the problems were made of; without it the problems'
     own rows are compared, as a mechanism sees them.
@@ -159,7 +159,7 @@ def ratio(first: Law, second: Law) -> tuple[tuple[int, ...], float]:
 
 
 def excess(first: Law, second: Law, epsilon: float) -> float:
-    """Return the largest mass by which one law exceeds e^epsilon times the other: its delta."""
+    """Return delta: the largest mass of one distribution beyond e^epsilon times the other."""
 
     def one_way(p: Law, q: Law) -> float:
         over = (

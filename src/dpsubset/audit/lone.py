@@ -24,7 +24,7 @@ from dpsubset.problem import Problem
 __all__ = ["CLASSES", "RawTable", "RawTables", "lone_families", "lone_tables"]
 
 CLASSES = ("a", "b")
-_OTHERS = 3  # rows beside the one that changes: few enough for laws over all partitions of them
+_OTHERS = 3  # rows besides the one that changes: few, for distributions over all partitions of them
 _WILD = (1e300, -7.5, 0.25, True, 3, -0.0)  # out of bounds, or of another type than all others
 
 
@@ -61,7 +61,7 @@ def lone_tables(
     named: bool = True,
     others: int = _OTHERS,
 ) -> Iterator[RawTables]:
-    """Return families of tables without end: one row beside `others` changes, or comes and goes.
+    """Return families of tables without end: one row besides `others` changes, or comes and goes.
 
     With a classification loss all other rows have the second class, "b". With `named` classes the
     one row may have either; where a reader must find the two by itself it has "a" or "c", so that

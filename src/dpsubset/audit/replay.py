@@ -1,7 +1,8 @@
 """Replay: the same random bits on neighbouring tables, and all that could tell them apart.
 
-A law says nothing of refusals, warnings, printed words or random numbers used. Here a release is
-made again and again with one seed, and everything but the released support must be the same.
+A distribution says nothing of refusals, warnings, printed words or random numbers used. Here a
+release is made again and again with one seed, and everything but the released support must be the
+same.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ Run = Callable[[Problem, np.random.Generator], object]
 
 _HARMLESS = {  # what a difference of this kind means
     "random numbers": "more or fewer random numbers were used, as rejection does: visible in the "
-    "running time, and to who watches the generator",
+    "running time, and to anyone who watches the generator",
     "covered refusal": "a test that is part of the mechanism refused; the guarantee covers it",
 }
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a release showed beside the support."""
+    """What a release showed besides the support."""
 
     ending: str
     guarantee: str

@@ -33,7 +33,7 @@ class SampledReport:
 
     @property
     def passed(self) -> bool:
-        """Whether the bound does not contradict the promise."""
+        """Whether the bound does not contradict the guarantee."""
         return self.epsilon <= self.claimed_epsilon
 
     def __str__(self) -> str:

@@ -24,8 +24,8 @@ def worst(
     """Return the worst neighbour found, and its exact audit.
 
     From corners drawn at random, one entry after the other is turned to its other end as long as
-    the laws move apart: in the largest log ratio, and with delta in the mass beyond epsilon. Under
-    add-remove every row is removed once, too.
+    the distributions move apart: in the largest log ratio, and with delta in the mass beyond
+    epsilon. Under add-remove every row is removed once, too.
 
     >>> from dpsubset import Exponential, Problem
     >>> X = np.eye(3); problem = Problem(X, X[:, 0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
@@ -65,7 +65,7 @@ def worst(
 def _climb(
     table: Callable[[Floats], Problem], row: Floats, apart: Callable[[Problem], tuple[float, float]]
 ) -> Problem:
-    """Turn one entry after the other as long as the laws move apart."""
+    """Turn one entry after the other as long as the distributions move apart."""
     best = table(row)
     value, moved = apart(best), True
     while moved:

@@ -31,7 +31,7 @@ S = TypeVar("S", bound=Selection)
 
 @dataclass(frozen=True)
 class Source:
-    """Where a table is, and what the user said about it beside the question."""
+    """Where a table is, and what the user said about it besides the question."""
 
     table: Path
     target: str

@@ -34,7 +34,7 @@ def writing(
 ) -> Iterator[Callable[[str], None]]:
     """Give a function that writes the whole file at once; None gives one that does nothing.
 
-    A temporary file beside the destination is opened first, so a folder that cannot be written to
+    A temporary file next to the destination is opened first, so a folder that cannot be written to
     is noticed before any budget is spent, and renamed last, so no reader sees half a file.
     """
     if path is None:

@@ -1,4 +1,4 @@
-"""What both methods share: a promise, and coefficients released once."""
+"""What both methods share: a guarantee, and coefficients released once."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class CoefficientMechanism(ABC):
     epsilon : float
         The budget of one release.
     delta : float
-        The chance with which the promise may fail; 0 is pure differential privacy.
+        The chance with which the guarantee may fail; 0 is pure differential privacy.
     neighbours : "replace-one" or "add-remove"
-        Which tables the promise compares. Under add-remove the number of rows is private too.
+        Which tables the guarantee compares. Under add-remove the number of rows is private too.
     ledger : Ledger or path, optional
         A budget that every release is charged to before it is made.
     """
@@ -74,7 +74,7 @@ class CoefficientMechanism(ABC):
         return options_of(self)
 
     def guarantee(self, problem: Problem) -> Guarantee:
-        """Return the promise; it depends on public parameters only."""
+        """Return the guarantee; it depends on public parameters only."""
         check_problem(problem)
         check_classes_named(problem, f"{self.name} of a classification loss")
         return Guarantee(

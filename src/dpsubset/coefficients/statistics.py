@@ -58,7 +58,7 @@ class NoisyStatistics(CoefficientMechanism):
     delta: float = field(default=0.0, init=False)  # pure only
 
     def guarantee(self, problem: Problem) -> Guarantee:
-        """Return the promise; a loss other than squared has other statistics."""
+        """Return the guarantee; a loss other than squared has other statistics."""
         check_problem(problem)
         if not problem.quadratic:
             raise InputError(

@@ -1,4 +1,7 @@
-"""Good supports quickly: greedy, swaps, iterative hard thresholding. They never decide a law."""
+"""Good supports quickly: greedy, swaps, iterative hard thresholding.
+
+They never decide a distribution.
+"""
 
 from __future__ import annotations
 

@@ -28,12 +28,12 @@ _PUBLIC = "They must be public knowledge, such as a unit or a legal range, not r
 def column_limits(
     bounds: Any, names: Sequence[str] | None, n_columns: int
 ) -> tuple[Floats, Floats]:
-    """Return the lower and upper limit of every column.
+    """Return the lower and upper bound of every column.
 
     Parameters
     ----------
     bounds : pair (lower, upper) of scalars or arrays of length p, or mapping of names to pairs
-        The public limits.
+        The public bounds.
     names : sequence of str or None
         The column names, if the table has any.
     n_columns : int
@@ -72,7 +72,7 @@ def _is_pair(given: Any) -> bool:
 
 
 def target_limits(bounds: Any) -> tuple[float, float]:
-    """Return the two limits of the target.
+    """Return the two bounds of the target.
 
     >>> target_limits((0, 10))
     (0.0, 10.0)
@@ -86,12 +86,12 @@ def target_limits(bounds: Any) -> tuple[float, float]:
 
 
 def as_pair(given: Any, what: str) -> tuple[float, float]:
-    """Check a pair of limits; `what` names it in an error."""
+    """Check a pair of bounds; `what` names it in an error."""
     if not _is_pair(given):
-        raise InputError(f"{what} must be a pair of numbers: a lower and an upper limit")
+        raise InputError(f"{what} must be a pair of numbers: a lower and an upper bound")
     pair = _as_floats(list(given), what)
     if pair.shape != (2,):
-        raise InputError(f"{what} must be a pair of numbers: a lower and an upper limit")
+        raise InputError(f"{what} must be a pair of numbers: a lower and an upper bound")
     lower, upper = float(pair[0]), float(pair[1])
     if not lower < upper or _too_close(pair[0], pair[1]):
         raise _unusable(what, lower, upper)
@@ -99,7 +99,7 @@ def as_pair(given: Any, what: str) -> tuple[float, float]:
 
 
 def narrowed(limits: tuple[Any, Any], clip: float) -> tuple[Any, Any]:
-    """Return limits around the same middle, `clip` times as far apart.
+    """Return bounds around the same middle, `clip` times as far apart.
 
     >>> narrowed((0.0, 10.0), 0.5)
     (2.5, 7.5)
@@ -114,7 +114,7 @@ def narrowed(limits: tuple[Any, Any], clip: float) -> tuple[Any, Any]:
 
 
 def rescale_target(y: Floats, limits: tuple[float, float]) -> Floats:
-    """Clip the target to its limits and map it linearly onto [-1, 1].
+    """Clip the target to its bounds and map it linearly onto [-1, 1].
 
     >>> rescale_target(np.array([-3.0, 5.0, 10.0]), (0.0, 10.0))
     array([-1.,  0.,  1.])
@@ -176,7 +176,7 @@ def _as_floats(given: Any, what: str) -> Floats:
         array = np.asarray(given)
     except (TypeError, ValueError):
         raise InputError(f"{what} must be numbers") from None
-    # Text that looks like a number and truth values are mistakes here, not limits.
+    # Text that looks like a number and truth values are mistakes here, not bounds.
     if array.dtype.kind not in "fiuO" or any(isinstance(v, (str, bool)) for v in array.flat):
         raise InputError(f"{what} must be numbers")
     try:
@@ -201,5 +201,5 @@ def _refuse(what: str, lower: float, upper: float) -> None:
 def _unusable(what: str, lower: float, upper: float) -> InputError:
     why = "they are too close together for float64"
     if not lower < upper:
-        why = "the lower limit must be below the upper one"
+        why = "the lower bound must be below the upper one"
     return InputError(f"{what} are {lower:g} and {upper:g}; {why}")

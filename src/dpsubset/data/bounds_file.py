@@ -1,4 +1,4 @@
-"""The bounds file: the limits of every column, written by the owner from public knowledge.
+"""The bounds file: the bounds of every column, written by the owner from public knowledge.
 
 [default]                # optional: for every column without a line of its own, target included
 bounds = [-1, 1]
@@ -28,13 +28,13 @@ Pair = tuple[float, float]
 _SHOWN = 20  # names in one message
 
 _HEADER = """\
-# Public limits of the columns, for dpsubset select --bounds.
+# Public bounds of the columns, for dpsubset select --bounds.
 #
 # Fill in [lower, upper] for every column from public knowledge: a unit, a legal range, the scale
-# of an instrument, a questionnaire's form. Do not look limits up in the table itself: limits taken
-# from the data break the privacy guarantee. Values outside the limits are clipped to them.
+# of an instrument, a questionnaire's form. Do not look bounds up in the table itself: bounds taken
+# from the data break the privacy guarantee. Values outside the bounds are clipped to them.
 #
-# A target of two classes (--loss hinge and logistic) needs no limits: its line stays empty or goes.
+# A target of two classes (--loss hinge and logistic) needs no bounds: its line stays empty or goes.
 #
 # One pair for all columns that have no line of their own, the target included:
 # [default]
@@ -46,7 +46,7 @@ _HEADER = """\
 
 @dataclass(frozen=True)
 class TableBounds:
-    """Limits of the features, by name, and of a target that needs some; the digest of the file."""
+    """Bounds of the features, by name, and of a target that needs some; the digest of the file."""
 
     columns: dict[str, Pair]
     target: Pair | None
@@ -54,7 +54,7 @@ class TableBounds:
 
 
 def bounds_template(names: Iterable[str], target: str | None = None) -> str:
-    r"""Return a bounds file whose limits are still empty; it is made from the names alone.
+    r"""Return a bounds file whose bounds are still empty; it is made from the names alone.
 
     >>> print(bounds_template(["age", 'a"b']).splitlines()[-1])
     "a\"b" = []
@@ -68,7 +68,7 @@ def bounds_template(names: Iterable[str], target: str | None = None) -> str:
 def read_bounds(
     path: Path, names: Sequence[str], target: str | None, *, known: Iterable[str] | None = None
 ) -> TableBounds:
-    """Read the limits of the features `names` and of the target.
+    """Read the bounds of the features `names` and of the target.
 
     Lines of columns that are not asked for are not looked at.
 
@@ -79,7 +79,7 @@ def read_bounds(
     names : sequence of str
         The features.
     target : str or None
-        The target; None if it holds labels, which have no limits.
+        The target; None if it holds labels, which have no bounds.
     known : iterable of str, optional
         All columns of the table: a name outside them is a mistake. Features and target, if None.
     """

@@ -86,7 +86,8 @@ def _by_name(text: pl.Series, classes: tuple[str, str], path: Path) -> Labels | 
         return None
     if len(beside):
         raise InputError(
-            f"{path}: column {text.name!r} holds labels beside the two classes that --classes names"
+            f"{path}: column {text.name!r} holds labels other than the two classes that "
+            "--classes names"
         )
     return Labels(np.where(second.to_numpy(), 1.0, -1.0), named=True)
 

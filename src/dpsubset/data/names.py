@@ -85,7 +85,7 @@ def pick_features(
             )
     chosen = tuple(name for name in names if name != target) if features is None else features
     if not chosen:
-        raise InputError("no column is left to choose from: the table needs one beside the target")
+        raise InputError("no column is left to choose from: the table needs one besides the target")
     distinct = set(chosen)
     if len(distinct) < len(chosen):
         raise InputError("a feature is named twice; name each once")

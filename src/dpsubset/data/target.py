@@ -1,4 +1,4 @@
-"""The target: numbers within public limits, or labels of two classes; by the loss.
+"""The target: numbers within public bounds, or labels of two classes; by the loss.
 
 No message here holds a value of the target or its number of rows.
 """

@@ -38,7 +38,7 @@ def as_design(
     bound : float
         Entries lie in [-bound, bound] afterwards.
     lower, upper : scalar or array of length p, optional
-        Public limits of each column. With them a column is clipped to its limits and mapped
+        Public bounds of each column. With them a column is clipped to its bounds and mapped
         linearly onto [-bound, bound]; without them it is clipped to [-bound, bound].
     partner : float64 array of length n, optional
         A vector whose products with the columns are likely to be asked for: they are computed in

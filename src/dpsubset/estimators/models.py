@@ -104,7 +104,7 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
     coefficient_ridge : float, default=0.0
         Weight of their squared norm; objective perturbation takes more where it must.
     delta : float, default=0.0
-        With delta > 0 objective perturbation draws Gaussian noise, and the promise is
+        With delta > 0 objective perturbation draws Gaussian noise, and the guarantee is
         (epsilon, delta); a selection that has a delta of its own adds it.
 
     Attributes
@@ -181,14 +181,14 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
 class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
     """A linear classifier of two classes on a few columns, chosen and fitted privately.
 
-    Parameters and promises are those of `SubsetRegressor`, but for these.
+    Parameters and guarantees are those of `SubsetRegressor`, but for these.
 
     Parameters
     ----------
     classes : pair
         The two classes, as public knowledge: `fit` refuses without. They are part of the model,
         and one label of the table could exchange them if they were read off it. A table may hold
-        one of them only; a label beside the two is refused, which tells that there was one.
+        one of them only; a label other than the two is refused, which tells that there was one.
     loss : str or Loss, default="hinge"
         The loss of the selection: "hinge", "logistic" or "huber_hinge".
     coefficient_loss : str or Loss, default=None

@@ -36,10 +36,10 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     epsilon : float, default=1.0
         The privacy budget.
     bounds_X : pair (lower, upper) or mapping {name: (lower, upper)}
-        Public limits of the columns: two numbers, two arrays of length p, or pairs by column name.
+        Public bounds of the columns: two numbers, two arrays of length p, or pairs by column name.
         A sparse table needs lower = -upper.
     bounds_y : pair (lower, upper)
-        Public limits of the target of a regression loss; labels have none.
+        Public bounds of the target of a regression loss; labels have none.
     loss : str or Loss, default="absolute"
         The loss whose best subset is wanted, on the scale [-1, 1]. For a target of numbers:
         "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
@@ -49,13 +49,13 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         The two classes of a classification loss, as public knowledge. Without it they are read
         off the labels, and a table that holds only one class, or a third, is refused: as with
         missing values, the refusal itself depends on the data and is outside the guarantee. With
-        `classes` a table may hold one class only; a label beside the two is still refused. A loss
-        of your own may treat the classes differently, and mechanisms by votes of blocks
+        `classes` a table may hold one class only; a label other than the two is still refused. A
+        custom loss may treat the classes differently, and mechanisms by votes of blocks
         ("sample-aggregate", "lasso-stability") see more than scores: both need them named.
     mechanism : str or mechanism, default="permute-and-flip"
-        "permute-and-flip", "exponential", "top-r" or "mistakes", "stepwise", or one of the rivals
+        "permute-and-flip", "exponential", "top-r" or "mistakes", "stepwise", or one of the baselines
         "markov-chain", "sample-aggregate" and "lasso-stability"; or a mechanism object, which
-        brings its own epsilon, neighbours and limits. Where its promise is weaker than its
+        brings its own epsilon, neighbours and limits. Where its guarantee is weaker than its
         epsilon (finite trials, a condition on the data), `fit` warns.
     neighbours : {"replace-one", "add-remove"}, default="replace-one"
         Which tables count as neighbours. Under "add-remove" the number of rows is private.
@@ -81,7 +81,7 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         outside the guarantee. A mechanism object has limits of its own.
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system: a real release. Anything else is for experiments
-        only; the guarantee then says that it does not protect against who knows the seed.
+        only; the guarantee then says that it does not protect against anyone who knows the seed.
     ledger : Ledger or path, default=None
         A budget that the fit is charged to before it begins; BudgetError if too little is left.
     table_name : str, default=None

@@ -34,7 +34,7 @@ LOSSES: dict[str, type[Loss]] = {
 
 
 def register(kind: type[Loss]) -> type[Loss]:
-    """Make a loss of your own known by its name; may be used as a decorator.
+    """Make a custom loss known by its name; may be used as a decorator.
 
     Run `dpsubset.losses.check` on it first: a wrong conjugate or largest value breaks the privacy
     of every release.

@@ -39,7 +39,7 @@ class Fit:
 class Loss(ABC):
     """A loss l(y, t) >= 0, convex in the prediction t, summed over rows (T1).
 
-    A loss of your own gives `value`, `conjugate`, `largest` and `rows`, and is known by its name
+    A custom loss gives `value`, `conjugate`, `largest` and `rows`, and is known by its name
     after `register`; `check` tells whether the four belong together.
     """
 

@@ -2,7 +2,7 @@
 
 A wrong conjugate gives bounds that do not hold, a largest value that is too small gives noise that
 is too small: both would break the privacy of every release without a sign. All numbers in the
-errors are made up here; no data is touched.
+errors are synthetic; no data is touched.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 @dataclass(frozen=True)
 class _Sample:
-    """Rows made up for the check, and the scale of the loss over them."""
+    """Synthetic rows for the check, and the scale of the loss over them."""
 
     y: Floats
     t: Floats

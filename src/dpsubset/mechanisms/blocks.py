@@ -154,7 +154,7 @@ def deals(rows: int, blocks: int, neighbours: str) -> list[NDArray[np.int64]]:
         number = math.factorial(rows) // math.prod(math.factorial(int(k)) for k in sizes)
     if number > MOST_DEALS:
         raise InputError(
-            f"the law averages over all partitions of the rows, so it is listed for up to "
+            f"the distribution averages over all partitions of the rows, so it is listed for up to "
             f"{MOST_DEALS} of them; use draw"
         )
     every = (

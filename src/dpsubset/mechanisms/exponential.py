@@ -30,7 +30,7 @@ class Exponential(Mechanism):
     name = "exponential mechanism"
 
     def guarantee(self, problem: Problem) -> Guarantee:
-        """Return the promise; log ratios have a range of epsilon, hence the zCDP bound (T30)."""
+        """Return the guarantee; log ratios have a range of epsilon, hence the zCDP bound (T30)."""
         return with_bounded_range(super().guarantee(problem))
 
     def _sampler(self, problem: Problem) -> Sampler:

@@ -125,7 +125,7 @@ class LassoStability(Mechanism):
             )
 
     def guarantee(self, problem: Problem) -> Guarantee:
-        """Return the promise; its sensitivity is that of h."""
+        """Return the guarantee; its sensitivity is that of h."""
         check_votes(problem)
         if self.method == "subsampling":
             self._blocks()
@@ -157,13 +157,13 @@ class LassoStability(Mechanism):
         voters, blocks = Voters(problem, self.selector, Allowance(self.limits)), self._blocks()
         every = deals(problem.n_rows, blocks, self.neighbours)
         if len(every) ** self.repeats > MOST_DEALS:
-            raise InputError("the law is listed for fewer repeats or rows; use draw")
+            raise InputError("the distribution is listed for fewer repeats or rows; use draw")
         ballots = [self._ballots(voters, labels, blocks) for labels in every]
         for chosen in itertools.product(ballots, repeat=self.repeats):
             yield _lead(sum(chosen, Counter()), self.repeats)
 
     def _chance(self, problem: Problem, support: NDArray[np.intp]) -> None:
-        return None  # the law averages over all partitions of the rows
+        return None  # the distribution averages over all partitions of the rows
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
         raise NotImplementedError  # scores play no part

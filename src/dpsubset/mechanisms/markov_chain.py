@@ -1,4 +1,4 @@
-"""A rival: the exponential mechanism by a Markov chain, after Roy and coauthors (T24)."""
+"""A baseline: the exponential mechanism by a Markov chain, after Roy and coauthors (T24)."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _PATH = 512  # columns that a lasso path is followed on
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MarkovChain(Mechanism):
-    """The exponential mechanism's law in the limit; after finitely many steps, nobody knows.
+    """The exponential mechanism's distribution in the limit; after finitely many steps, unknown.
 
     A step proposes to exchange one chosen column for one outside, both uniform, and goes there
-    with probability min(1, exp(-kappa (R(new) - R(old)))). `Exponential` draws from the same law
-    exactly and without a condition: this class is there to be compared with.
+    with probability min(1, exp(-kappa (R(new) - R(old)))). `Exponential` draws from the same
+    distribution exactly and without a condition: this class is there to be compared with.
 
     With squared loss a step takes a few products of columns and a small system of equations. With
     any other loss each step is a fit, as exact as every score of the problem.
@@ -145,10 +145,10 @@ class MarkovChain(Mechanism):
         return ends, accepted
 
     def _chance(self, problem: Problem, support: NDArray[np.intp]) -> None:
-        return None  # the law after finitely many steps is not known
+        return None  # the distribution after finitely many steps is not known
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
-        """Return the stationary law."""
+        """Return the stationary distribution."""
         if self.ball == "l1":
             scores = self._l1_scores(problem, supports)
         logs = -self.kappa(problem) * scores

@@ -91,7 +91,7 @@ class Mistakes(Searching):
         return super().kappa(problem) * self._epsilons[1] / self.epsilon
 
     def guarantee(self, problem: Problem) -> Guarantee:
-        """Return the promise, and without a test its condition on the data."""
+        """Return the guarantee, and without a test its condition on the data."""
         promise = super().guarantee(problem)
         if self.delta is not None:
             return replace(promise, mechanism=f"{self.name} with a test", delta=self.delta)

@@ -87,7 +87,7 @@ class SampleAggregate(Mechanism):
             )
 
     def guarantee(self, problem: Problem) -> Guarantee:
-        """Return the promise; its sensitivity is how far one row moves the counts, summed up."""
+        """Return the guarantee; its sensitivity is how far one row moves the counts, summed up."""
         check_votes(problem)
         moved = 2.0 * problem.to_choose
         return Guarantee(self.name, self.epsilon, self.neighbours, moved, precision=0.0)
@@ -140,7 +140,7 @@ class SampleAggregate(Mechanism):
         return draw
 
     def _chance(self, problem: Problem, support: NDArray[np.intp]) -> None:
-        return None  # the law averages over all partitions of the rows
+        return None  # the distribution averages over all partitions of the rows
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
         raise NotImplementedError  # scores play no part
@@ -166,11 +166,13 @@ def top_law(votes: ArrayLike, scale: float, count: int) -> tuple[NDArray[np.int6
     count = whole(count, "count", 0)
     if at.ndim != 1 or count > at.size or math.comb(at.size, count) > _MOST_SETS:
         raise InputError(
-            f"the law is listed for up to {_MOST_SETS} sets of at most as many places as there are "
-            "votes"
+            f"the distribution is listed for up to {_MOST_SETS} sets of at most as many places "
+            "as there are votes"
         )
     if at.size and np.ptp(at) > _WIDEST:
-        raise InputError(f"the law is listed for votes within {_WIDEST:g} times the noise's scale")
+        raise InputError(
+            f"the distribution is listed for votes within {_WIDEST:g} times the noise's scale"
+        )
     sets = np.array(list(itertools.combinations(range(at.size), count)), dtype=np.int64)
     if count == 0:
         return sets.reshape(1, 0), np.zeros(1)

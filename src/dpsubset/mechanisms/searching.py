@@ -58,7 +58,7 @@ class Searching(Mechanism):
         return float(self.solver.tolerance * problem.n_rows * largest)
 
     def guarantee(self, problem: Problem) -> Guarantee:
-        """Return the promise; a tolerance of the solver enlarges epsilon (T23)."""
+        """Return the guarantee; a tolerance of the solver enlarges epsilon (T23)."""
         promise = super().guarantee(problem)
         self.solver.check(problem)
         if not self.solver.tolerance:

@@ -96,7 +96,7 @@ class TopR(Searching):
         return self.count
 
     def guarantee(self, problem: Problem) -> Guarantee:
-        """Return the promise; with finite trials its epsilon is the paper's epsilon' (T5)."""
+        """Return the guarantee; with finite trials its epsilon is the paper's epsilon' (T5)."""
         promise = super().guarantee(problem)
         count = self._resolved_count(problem)
         if self.trials == math.inf or count == problem.n_supports:

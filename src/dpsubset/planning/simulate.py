@@ -35,11 +35,11 @@ class Setting:
 
 
 Limits2 = tuple[float, float]
-# Public limits of columns and target. Columns have standard deviation 1, the target about 1.1.
+# Public bounds of columns and target. Columns have standard deviation 1, the target about 1.1.
 SHAPES: dict[str, tuple[Limits2, Limits2]] = {
     "normal": ((-4.0, 4.0), (-4.0, 4.0)),
     "uniform": ((-1.74, 1.74), (-4.0, 4.0)),
-    "skewed": ((0.0, 8.0), (-2.0, 10.0)),  # exponential: most entries near the lower limit
+    "skewed": ((0.0, 8.0), (-2.0, 10.0)),  # exponential: most entries near the lower bound
 }
 
 

@@ -148,7 +148,8 @@ rounding of the scores adds a factor 1 + 4e-12 n to epsilon, n the number of row
         source = (
             "operating system's randomness"
             if self.randomness == SYSTEM
-            else "SEEDED randomness, for experiments only: who knows the seed undoes the privacy"
+            else "SEEDED randomness, for experiments only: anyone who knows the seed can undo "
+            "the protection"
         )
         basis = [source, "meant in exact arithmetic"]
         if self.rho is not None:

@@ -79,7 +79,8 @@ class Randomness:
         """Return independent exponential numbers of mean 1.
 
         -log(1 - U) has the fine grid of U at 0, so that E > x has chance exp(-x) also for tiny x.
-        Beyond 8 ln 2 the law starts afresh (it has no memory), so that 53 bits do not end it.
+        Beyond 8 ln 2 the distribution starts afresh (it has no memory), so that 53 bits do
+        not end it.
         """
         values = -np.log1p(-_as_uniform(~self._bits.words(count)))
         deep = np.flatnonzero(values >= _DEEP)

@@ -1,4 +1,4 @@
-"""The paper's figures, drawn again from settings (`figures.toml`), with our mechanisms beside."""
+"""The paper's figures, drawn again from settings (`figures.toml`), our mechanisms alongside."""
 
 from dpsubset.reproduction.settings import Figure, Method, Panel, Settings, settings
 

@@ -82,7 +82,7 @@ def _above_rivals(panel: Panel, drawn: Curves) -> Iterator[str]:
         beaten = [r for r in rivals if last[name].mean > last[r].mean]
         others = [r for r in rivals if r not in beaten]
         text = ", ".join(f"{r} {last[r].mean:.3f}" for r in rivals)
-        verdict = "above the rivals" if not others else f"NOT above {', '.join(others)}"
+        verdict = "above the baselines" if not others else f"NOT above {', '.join(others)}"
         here = f"at n = {last[name].value:g} {name} has {last[name].mean:.3f}"
         yield f"{panel.name}: {here}, {verdict} ({text})"
 

@@ -53,8 +53,8 @@ def write_report(
         "<h1>The paper's figures, drawn again</h1>",
         f"<p>{len({(r['panel'], r['value'], r['trial']) for r in rows})} trials, {draws} draws a "
         f"method; {sum(r.get('seconds', 0.0) for r in rows) / 3600:.2f} hours of computing in all. "
-        "Lines are means over trials, bars their standard errors. Where a mechanism's law is known "
-        "the line is its exact chance, and open circles are the share of the draws.</p>",
+        "Lines are means over trials, bars their standard errors. Where a mechanism's distribution "
+        "is known the line is its exact chance, and open circles are the share of the draws.</p>",
         "<h2>Rows needed for 90% recovery</h2>",
         _table(needed_table(figures, rows)),
     ]

@@ -151,7 +151,7 @@ def _prediction(panel: Panel, table: GeneratedTable, job: Job) -> Iterator[Row]:
 
 
 def _listed(panel: Panel, table: GeneratedTable, job: Job) -> Iterator[Row]:
-    """List all supports once; the exact law of top-R for every R follows from their scores."""
+    """List all supports once; their scores give the exact distribution of top-R for every R."""
     began = time.perf_counter()
     problem = _problem(panel, table.X, table.y)
     supports, scores = list_region(cut_maker(problem), root(problem))

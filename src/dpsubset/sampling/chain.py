@@ -81,7 +81,7 @@ class _Data(NamedTuple):
 
 
 class _Norm(NamedTuple):
-    """What a score depends on beside the support, and its exponent."""
+    """What a score depends on besides the support, and its exponent."""
 
     kappa: float
     ridge: float

@@ -36,7 +36,7 @@ _COARSE = 1e-3  # width of the first interval of a score, in units of 1/kappa (T
 
 
 class Partition:
-    """Pieces that cover every support once; refining changes the speed of draws, not their law."""
+    """Pieces that cover every support once; refining changes speed, not the distribution."""
 
     def __init__(self, problem: Problem, kappa: float, limits: Limits | None = None) -> None:
         self._allowance = Allowance(limits)
@@ -168,7 +168,7 @@ class Partition:
     def _settled_by_search(self, nodes: int) -> bool:
         """Try to find all supports that matter by proven searches; the rest becomes one tail.
 
-        Where the law is concentrated this is far quicker than refining envelopes.
+        Where the distribution is concentrated this is far quicker than refining envelopes.
         """
         if not (self._seed and self._maker.searchable and self._concentrated()):
             return False
@@ -190,7 +190,7 @@ class Partition:
     def _concentrated(self) -> bool:
         """Whether even the best supports that share all columns but one differ by much.
 
-        If not, the law is spread over far more supports than could be listed.
+        If not, the distribution is spread over far more supports than could be listed.
         """
         problem = self.problem
         scores = [
