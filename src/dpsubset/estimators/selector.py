@@ -53,7 +53,7 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         custom loss may treat the classes differently, and mechanisms by votes of blocks
         ("sample-aggregate", "lasso-stability") see more than scores: both need them named.
     mechanism : str or mechanism, default="permute-and-flip"
-        "permute-and-flip", "exponential", "top-r" or "mistakes", "stepwise", or one of the baselines
+        "permute-and-flip", "exponential", "top-r", "mistakes", "stepwise", or one of the baselines
         "markov-chain", "sample-aggregate" and "lasso-stability"; or a mechanism object, which
         brings its own epsilon, neighbours and limits. Where its guarantee is weaker than its
         epsilon (finite trials, a condition on the data), `fit` warns.
