@@ -8,7 +8,7 @@ CHECKED := src tests benchmarks
 ONE_CORE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 LOCK := -c constraints.txt
 # `make test test-slow COVERAGE=1` measures what both run, and fails below the floor.
-COV := $(if $(COVERAGE),--cov --cov-append --cov-report=)
+COV := $(if $(COVERAGE),--cov --cov-append --cov-report= --cov-fail-under=0)
 
 .PHONY: install demo test test-slow bench clean
 
@@ -57,7 +57,7 @@ test: .venv/dev .venv/compiled
 # on a part of the tests: this compares the two ways, and shows their lines to the coverage.
 test-slow: .venv/dev .venv/compiled
 	$(ONE_CORE) $(BIN)/pytest -q -n 2 -m slow $(COV)
-	NUMBA_DISABLE_JIT=1 $(ONE_CORE) $(BIN)/pytest -q -n 2 -W ignore::RuntimeWarning $(COV) --cov-fail-under=0 \
+	NUMBA_DISABLE_JIT=1 $(ONE_CORE) $(BIN)/pytest -q -n 2 -W ignore::RuntimeWarning $(COV) \
 		tests/losses tests/designs tests/cuts tests/sampling tests/interpreted
 	$(if $(COVERAGE),$(BIN)/coverage report)
 
