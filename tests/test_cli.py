@@ -401,7 +401,7 @@ BAD_OPTIONS = [
     (["--target", " y"], "There is 'y'"),
     (
         ["--mechanism", "laplace"],
-        "allowed: permute-and-flip, exponential, top-r, mistakes, markov-chain",
+        "allowed: permute-and-flip, exponential, top-r, mistakes, stepwise, markov-chain",
     ),
     (["--neighbours", "nobody"], "allowed: replace-one, add-remove"),
     (["--sensitivity", "loose"], "sensitivity"),

@@ -261,7 +261,6 @@ WRONG: list[dict[str, Any]] = [
     {"format": None},
     {"format": ["dpsubset model"]},
     {"target": 3},
-    {"target": None},
     {"columns": None},
     {"columns": 5},
     {"columns": "abcde"},

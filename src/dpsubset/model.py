@@ -48,6 +48,7 @@ class Model(ModelQuestion, Selection):
     """
 
     def __post_init__(self) -> None:
+        self._make_plain()
         at_once(
             partial(positive, self.epsilon, "epsilon"),
             self._check_share,
@@ -131,7 +132,7 @@ class Model(ModelQuestion, Selection):
 
     def release(self, table: Table | Problem, ledger: LedgerLike = None) -> LinearModel:  # type: ignore[override]
         """Spend the budget: select columns, then fit coefficients on them; charged once."""
-        problem = table if isinstance(table, Problem) else self.problem(table)
+        problem = self.posed(table)
         fit = self.fit_problem(problem)
         seed = self.checked_seed
         self.method.prepare(fit, seeded=seed is not None)  # said before anything is spent

@@ -45,6 +45,7 @@ class LinearModel:
     bounds: tuple[tuple[float, float], ...] | None = None
     target_bounds: tuple[float, float] | None = None
     positions: tuple[int, ...] | None = None
+    dpsubset: str = field(default=__version__, compare=False)
 
     def released(self) -> dict[str, Any]:
         """Return what was released, as records hold it."""
@@ -66,7 +67,7 @@ class LinearModel:
             "asked": self.asked,
             "released": self.released(),
             "guarantee": self.guarantee,
-            "dpsubset": __version__,
+            "dpsubset": self.dpsubset,
         }
 
     def predict(self, X: NDArray[np.floating]) -> dict[str, Any]:
@@ -163,17 +164,23 @@ def _model(content: dict[str, Any]) -> LinearModel:
     """Build a model, or raise a ValueError, TypeError or KeyError for what is not one."""
     old = content["version"] == 1  # all in one, without bounds and positions
     released = content if old else _checked(content["released"], dict)
-    classes = released["classes"]
+    classes, target = released["classes"], released["target"]
+    bounds, target_bounds, positions = (None, None, None) if old else _bounds(released)
     model = LinearModel(
-        _checked(released["target"], str),
-        tuple(_checked(name, str) for name in _checked(released["columns"], list)),
-        tuple(_number(value) for value in _checked(released["coefficients"], list)),
-        _number(released["intercept"]),
-        None if classes is None else tuple(_checked(c, str) for c in _checked(classes, list)),
-        _checked(released["probabilities"], bool),
-        _checked(content["guarantee"], dict),
-        _checked(content["settings" if old else "asked"], dict),
-        *((None, None, None) if old else _bounds(released)),
+        target=target if target is None and not old else _checked(target, str),
+        columns=tuple(_checked(name, str) for name in _checked(released["columns"], list)),
+        coefficients=tuple(_number(v) for v in _checked(released["coefficients"], list)),
+        intercept=_number(released["intercept"]),
+        classes=None
+        if classes is None
+        else tuple(_checked(c, str) for c in _checked(classes, list)),
+        probabilities=_checked(released["probabilities"], bool),
+        guarantee=_checked(content["guarantee"], dict),
+        asked=_checked(content["settings" if old else "asked"], dict),
+        bounds=bounds,
+        target_bounds=target_bounds,
+        positions=positions,
+        dpsubset=__version__ if old else _checked(content["dpsubset"], str),
     )
     count = len(model.columns)
     parts = (model.columns, model.coefficients, model.bounds, model.positions)

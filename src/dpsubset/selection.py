@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from functools import cached_property, partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from dpsubset.checks import yes_or_no
+from dpsubset.checks import positive, yes_or_no
+from dpsubset.data.bounds import narrowed
 from dpsubset.data.frames import Table, column_positions
 from dpsubset.data.schema import Schema
 from dpsubset.errors import InputError, at_once
@@ -50,7 +52,12 @@ class Selection(Question):
     called: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
+        self._make_plain()
         at_once(
+            self._check_table,
+            lambda: narrowed((0.0, 1.0), self.clip),
+            partial(positive, self.radius, "radius"),
+            partial(positive, self.ridge, "ridge", zero=True),
             partial(yes_or_no, self.intercept, self._called("intercept")),
             lambda: as_loss(self.loss),
             lambda: self.made,
@@ -59,6 +66,20 @@ class Selection(Question):
         )
         self._check_loss()
         self.guarantee()  # on no rows: what is wrong for all tables shows now
+
+    def _make_plain(self) -> None:
+        """Turn numbers of numpy and fractions into Python's own, which records can hold."""
+        for name in (f.name for f in fields(self) if f.metadata):
+            value = getattr(self, name)
+            if isinstance(value, np.generic):
+                object.__setattr__(self, name, value.item())
+            elif isinstance(value, Fraction):
+                object.__setattr__(self, name, float(value))
+
+    def _check_table(self) -> None:
+        named = isinstance(self.table, str) and self.table.strip()
+        if self.table is not None and not named:
+            raise InputError(f"the name of the table must be a text, not {self.table!r}")
 
     def _called(self, name: str) -> str:
         return self.called.get(name, name)
@@ -123,8 +144,9 @@ class Selection(Question):
                 f"{self._called('max_seconds')} is for mechanisms by name; give a mechanism object "
                 "its own limits=Limits(seconds=...)"
             )
+        positive(self.epsilon, "epsilon")
         self._check_twice_given(self.mechanism)
-        return self.mechanism
+        return copy(self.mechanism)  # what changes later does not change what was asked
 
     def _own_options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in OWN_OPTIONS}
@@ -214,12 +236,22 @@ class Selection(Question):
 
     def release(self, table: Table | Problem, ledger: LedgerLike = None) -> Release:
         """Spend the budget: select columns of a table, or of the problem it poses."""
-        problem = table if isinstance(table, Problem) else self.problem(table)
+        problem = self.posed(table)
         mechanism = copy(self.made)
         mechanism.ledger = self.check_ledger(ledger) or mechanism.ledger
         if self.seed is None:
             return mechanism.release(problem)
         return mechanism.experiment(problem, self.checked_seed)
+
+    def posed(self, table: Table | Problem) -> Problem:
+        """Return the problem of a table; one that another selection posed is refused."""
+        if not isinstance(table, Problem):
+            return self.problem(table)
+        if table.origin.asked != self.asked():
+            raise InputError(
+                "the problem was not posed by this selection: make it with .problem(table)"
+            )
+        return table
 
     def check_ledger(self, given: LedgerLike) -> Any:
         """Return the ledger to charge; a mechanism object may have one instead."""
@@ -243,6 +275,8 @@ class Selection(Question):
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Selection:
         """Return the selection that `to_dict` described."""
+        if not isinstance(given, Mapping):
+            raise InputError("not a selection: give what Selection.to_dict returned")
         known = {f.name for f in fields(cls) if f.metadata} | {"schema", "table"}
         unknown = sorted(set(given) - known)
         if unknown or "schema" not in given:
@@ -259,9 +293,10 @@ def check_seed(random_state: Any, name: str) -> Any:
         return int(random_state.randint(2**31))
     whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
     if not whole or random_state < 0:
-        raise InputError(
-            f"{name} must be None (a real release), a whole number from 0 on, or a numpy generator"
-        )
+        allowed = "a whole number from 0 on"
+        if not name.startswith("--"):  # who types has no generator
+            allowed = f"None (a real release), {allowed}, or a numpy generator"
+        raise InputError(f"{name} must be {allowed}")
     return int(random_state)
 
 

@@ -76,7 +76,7 @@ def test_families_hold_neighbours(relation: str) -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(InputError, match="unknown mechanism 'x'; allowed: permute-and-flip"):
+    with pytest.raises(InputError, match="unknown mechanism 'x'; allowed: 'permute-and-flip'"):
         next(campaign(["x"]))
     with pytest.raises(InputError, match="pairs"):
         next(campaign(["exponential"], pairs=0))

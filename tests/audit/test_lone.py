@@ -35,6 +35,7 @@ from dpsubset.audit.doors import CONTAINERS, DOORS, Door, Shown
 from dpsubset.audit.lone import CLASSES, lone_families, lone_tables
 from dpsubset.audit.tables import check_neighbour
 from dpsubset.coefficients import ObjectivePerturbation
+from dpsubset.data import as_matrix
 from dpsubset.data.target import Target
 from dpsubset.errors import InputError
 from dpsubset.labels import Labels
@@ -249,7 +250,7 @@ def test_twin_bounds_read_off_the_table(monkeypatch: pytest.MonkeyPatch, contain
     real = SubsetSelector._ask
 
     def read_off(self: SubsetSelector, kind: Any, X: Any, y: Any) -> Any:
-        spread = float(np.abs(np.asarray(X, dtype=float)).max()) + 0.1
+        spread = float(np.abs(as_matrix(X)[0]).max()) + 0.1
         return real(self.set_params(bounds_X=(-spread, spread)), kind, X, y)
 
     monkeypatch.setattr(SubsetSelector, "_ask", read_off)

@@ -126,7 +126,7 @@ def campaign(
     known = AUDITED | (made or {})
     for name in mechanisms:
         if name not in known:
-            raise InputError(f"unknown mechanism {name!r}; allowed: {', '.join(known)}")
+            raise InputError(f"unknown mechanism {name!r}; allowed: {', '.join(map(repr, known))}")
     pairs = whole(pairs, "pairs", 1)
     for loss, relation in itertools.product(losses, relations):
         listed = Laws()  # scores are computed once for all mechanisms

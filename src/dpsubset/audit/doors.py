@@ -158,7 +158,7 @@ def _audited(
 
 
 def _available(container: str) -> bool:
-    return container != "pandas" or find_spec("pandas") is not None
+    return container not in ("pandas", "pyarrow") or find_spec(container) is not None
 
 
 # How tables are handed in ------------------------------------------------------------------------
@@ -190,12 +190,24 @@ def _polars(table: RawTable) -> tuple[Any, Any]:
     return pl.DataFrame(columns, strict=False), pl.Series(list(table.y), strict=False)
 
 
+def _arrow(table: RawTable) -> tuple[Any, Any]:
+    """Return columns of whole numbers, unless one row makes floats of all."""
+    pa: Any = import_module("pyarrow")
+    columns = [[entry + 0 for entry in column] for column in zip(*table.X, strict=True)]
+    whole = [all(isinstance(entry, int) for entry in column) for column in columns]
+    kinds = [pa.int64() if plain else pa.float64() for plain in whole]
+    made = [c if plain else list(map(float, c)) for c, plain in zip(columns, whole, strict=True)]
+    arrays = [pa.array(c, kind) for c, kind in zip(made, kinds, strict=True)]
+    return pa.table(arrays, names=list("uvw")), list(table.y)
+
+
 CONTAINERS: dict[str, Callable[[RawTable], tuple[Any, Any]]] = {
     "array": _array,
     "list": _list,
     "sparse": _sparse,
     "pandas": _pandas,
     "polars": _polars,
+    "pyarrow": _arrow,
 }
 
 

@@ -25,7 +25,14 @@ __all__ = ["CLASSES", "RawTable", "RawTables", "lone_families", "lone_tables"]
 
 CLASSES = ("a", "b")
 _OTHERS = 3  # rows besides the one that changes: few, for distributions over all partitions of them
-_WILD = (1e300, -7.5, 0.25, True, 3, -0.0)  # out of bounds, or of another type than all others
+_WILD = (
+    1e300,
+    -7.5,
+    0.25,
+    True,
+    2**53 + 1,
+    -0.0,
+)  # out of bounds, or of another type than all others
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,7 @@ def read_table(
     chosen = pick_features(names, target, features)
     advice = dict.fromkeys(chosen, _LEAVE_OUT) | {target: OR_LABELS}
     frame = _read_frame(path, names, advice, text={target} if labels else set())
-    matrix = frame_matrix(frame.select(chosen))
+    matrix = frame_matrix(_only(frame, chosen))
     vector = read_labels(frame[target], classes, path) if labels else _numbers_of(frame, target)
     del frame
     missing = vector is None or not (isinstance(vector, Labels) or np.isfinite(vector).all())
@@ -69,10 +69,15 @@ def read_columns(path: Path, columns: Sequence[str]) -> NDArray[np.floating]:
         word = "column" if len(lacking) == 1 else "columns"
         raise InputError(f"{path} has no {word} {', '.join(lacking)}, which the model needs")
     frame = _read_frame(path, names, dict.fromkeys(columns, "as in the table of the fit"))
-    matrix = frame_matrix(frame.select(columns))
+    matrix = frame_matrix(_only(frame, columns))
     if not _is_finite(matrix):
         raise _missing(path)
     return matrix
+
+
+def _only(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return some columns by their names, which polars would read as patterns (`*`, `^a.*$`)."""
+    return pl.DataFrame([frame.get_column(name) for name in names])
 
 
 def _missing(path: Path, more: str = "") -> InputError:
@@ -94,7 +99,7 @@ def _read_frame(
 @without_context
 def _numbers_of(frame: pl.DataFrame, target: str) -> NDArray[np.float64]:
     try:
-        return frame_matrix(frame.select(target))[:, 0].astype(np.float64)
+        return frame_matrix(_only(frame, [target]))[:, 0].astype(np.float64)
     except EntryError as error:
         raise InputError(f"{error}, {OR_LABELS}") from None
 
@@ -106,10 +111,13 @@ def _is_finite(matrix: NDArray[np.floating]) -> bool:
 
 
 def _read_parquet(path: Path, wanted: Sequence[str]) -> pl.DataFrame:
-    frame = quietly(lambda: opened(path, pl.read_parquet, columns=list(wanted)))
+    # A name that polars would take for a pattern is not asked for by name.
+    plain = not any("*" in name or name.startswith("^") for name in wanted)
+    columns = list(wanted) if plain else None
+    frame = quietly(lambda: opened(path, pl.read_parquet, columns=columns))
     if frame is None:
         raise InputError(f"{path} is not a readable Parquet file: its contents are damaged")
-    return frame
+    return _only(frame, wanted)
 
 
 def _read_csv(
@@ -132,7 +140,7 @@ def _read_csv(
     elif names[-1] not in wanted and frame[names[-1]].null_count():
         # A line that is too short leaves the last column empty; that column is not looked at later.
         _check_lines(path, len(names))
-    return frame.select(wanted)
+    return _only(frame, wanted)
 
 
 def _parse(path: Path, schema: dict[str, Any]) -> pl.DataFrame:

@@ -100,23 +100,24 @@ def frame_matrix(frame: Any) -> NDArray[np.floating]:
     return matrix
 
 
+@without_context
 def _frame_matrix(frame: nw.DataFrame[Any]) -> tuple[Any, tuple[str, ...] | None]:
-    names = list(frame.columns)
+    names, kinds = list(frame.columns), list(frame.schema.values())
     _check_width(len(names))
     kept = tuple(names) if all(isinstance(name, str) for name in names) else None
-    kinds = list(frame.schema.values())
-    if all(kind.is_float() or kind.is_integer() for kind in kinds) and len(set(kinds)) == 1:
-        plain = frame.to_numpy()
-        if plain.dtype.kind in "fiu":  # nulls among whole numbers need a float
+    if len(set(kinds)) == 1 and (kinds[0].is_float() or kinds[0].is_integer()):
+        try:
+            plain = frame.to_numpy()
+        except Exception:  # its words may quote the table
+            raise InputError("the data frame cannot be read as numbers") from None
+        if plain.dtype.kind in "fiu":
             return _laid_out(frame, _number_array(plain)), kept
-    checks = [partial(_check_column, frame, place) for place in range(len(names))]
-    objects = at_once(*checks)
-    if not any(objects):
-        return _laid_out(frame, frame.select(nw.all().cast(nw.Float64)).to_numpy()), kept
-    columns = at_once(
-        *(partial(_column, frame, place, as_objects) for place, as_objects in enumerate(objects))
-    )
-    return np.column_stack(columns), kept
+    # Column by column, so that no column is read in another's way, and no cell in another's.
+    columns = [
+        partial(_column, series, f"column {name!r}", kind)
+        for series, name, kind in zip(frame.iter_columns(), names, kinds, strict=True)
+    ]
+    return np.column_stack(at_once(*columns)), kept
 
 
 def _laid_out(frame: nw.DataFrame[Any], array: NDArray[Any]) -> NDArray[Any]:
@@ -127,30 +128,27 @@ def _laid_out(frame: nw.DataFrame[Any], array: NDArray[Any]) -> NDArray[Any]:
     return array if frame.implementation.is_pandas() else np.ascontiguousarray(array)
 
 
-def _check_column(frame: nw.DataFrame[Any], place: int) -> bool:
-    """Refuse a column that is neither numbers nor truth values; say whether it holds objects."""
-    name, kind = frame.columns[place], frame.schema[frame.columns[place]]
-    native = getattr(getattr(frame.to_native(), "dtypes", None), "iloc", None)
-    if native is not None and getattr(native[place], "kind", "") == "c":
-        raise _complex(f"column {name!r}")
-    if kind == nw.Object:
-        return True
-    if kind.is_numeric() or kind == nw.Boolean:
-        return False
-    if frame[name].null_count() < len(frame):
-        raise _not_numbers(f"column {name!r}")
-    return True  # nothing but nulls: libraries give it this type or that
-
-
 @without_context
-def _column(frame: nw.DataFrame[Any], place: int, as_objects: bool) -> NDArray[Any]:
-    name = frame.columns[place]
-    if as_objects:
-        return from_objects(frame[name].to_numpy().astype(object), f"column {name!r}")
+def _column(series: nw.Series[Any], label: str, kind: nw.dtypes.DType) -> NDArray[np.float64]:
+    """Return one column, each cell converted by itself, or say what it is instead."""
     try:
-        return frame[name].cast(nw.Float64).to_numpy()
+        native = series.to_native()
+        if kind == nw.Decimal:
+            array = np.array([*series.to_list(), None], dtype=object)[:-1]
+        elif kind.is_numeric() or kind == nw.Boolean:
+            array = series.to_numpy()
+        elif kind in (nw.Object, nw.Unknown) or str(getattr(native, "dtype", "")) == "object":
+            array = np.asarray(native)
+        else:
+            array = np.array(["text"])
+            if len(series) and series.null_count() == len(series):
+                array = np.array([None], dtype=object)
     except Exception:  # its words may quote an entry
-        raise _not_numbers(f"column {name!r}") from None
+        raise _not_numbers(label) from None
+    if array.dtype.kind == "O":
+        return from_objects(array, label)
+    _check_kind(array.dtype, label)
+    return np.asarray(_number_array(array), dtype=np.float64)
 
 
 def column_positions(

@@ -92,6 +92,8 @@ class Schema:
             lower, upper = (np.array(given[side], dtype=np.float64) for side in ("lower", "upper"))
             kept = None if names is None else tuple(map(str, names))
             column_limits((lower, upper), kept, lower.size)
+            if kept is not None and len(kept) != lower.size:
+                raise ValueError
             target = Target(
                 None if limits is None else target_limits(limits),
                 None if classes is None else named_classes(classes),

@@ -105,6 +105,7 @@ def _learning(steps: list[tuple[str, Any]], estimator: Any) -> list[tuple[str, A
     for name, step in steps:
         if step is estimator or type(step) is type(estimator):
             return found
-        if step not in (None, "passthrough") and get_tags(step).requires_fit:
+        ours = hasattr(step, "_lineage")  # private itself, with a guarantee of its own
+        if step not in (None, "passthrough") and not ours and get_tags(step).requires_fit:
             found.append((name, step))
     return []

@@ -16,7 +16,7 @@ from dpsubset.arrays import Floats
 from dpsubset.data.bounds import narrowed
 from dpsubset.data.frames import MISSING, as_matrix
 from dpsubset.data.target import Target
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
 from dpsubset.losses import Logistic, as_loss
 from dpsubset.model import Model, chosen_loss
@@ -51,11 +51,15 @@ class _SubsetModel(Asking):
         self.bounds_X_ = np.array(narrowed(model.schema.limits, self.clip))
         return line, released
 
+    @without_context
     def _predicted(self, X: Any) -> Floats:
         """Return X coef + intercept for a table with the columns of the fit, clipped as there."""
         check_is_fitted(self)
         table, _ = as_matrix(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        try:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        except ValueError as error:  # names of columns, no entry
+            raise InputError(str(error)) from None
         sparse = hasattr(table, "tocsc")
         table = table.tocsc() if sparse else table
         if not np.isfinite(table.data if sparse else table).all():
@@ -163,7 +167,7 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
         """
         predicted = self._predicted(X)
         lower, upper = self.bounds_y_
-        return np.clip(predicted, lower, upper)
+        return np.asarray(np.clip(predicted, lower, upper))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
