@@ -88,6 +88,9 @@ class SubsetRegressor(RegressorMixin, _SubsetModel):  # type: ignore[misc]
     The fitted object holds what was released and nothing else of the data. Predictions for rows
     of the private table, and `score` on it, are computed from private rows: they are not covered.
 
+    Every fit spends its own epsilon, those of GridSearchCV and its kin, too; steps of a pipeline
+    that are fitted to the rows are outside the guarantee (docs/pipelines.md).
+
     Parameters
     ----------
     n_features_to_select, bounds_X, bounds_y, loss, mechanism, neighbours, clip, radius, ridge, \

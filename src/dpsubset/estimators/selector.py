@@ -29,6 +29,11 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     score and no data. Applying `transform` to the private table gives private data again: the
     guarantee covers the choice of columns only.
 
+    Every fit spends its own epsilon: GridSearchCV, cross_val_score and their kin spend it once for
+    each candidate and fold. Steps of a pipeline that are fitted to the rows, such as StandardScaler
+    and SimpleImputer, are outside the guarantee. Both are warned of where they can be seen
+    (docs/pipelines.md).
+
     Parameters
     ----------
     n_features_to_select : int, default=5
