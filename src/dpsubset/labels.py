@@ -137,6 +137,8 @@ def _plain(y: Any) -> NDArray[Any]:
         array = np.asarray(plain, dtype=object if isinstance(y, (list, tuple)) else None)
     except ValueError:
         raise InputError("the target is ragged; give one label a row") from None
+    except MemoryError:
+        raise
     except Exception:  # another library's column, with words of its own
         raise InputError("the target cannot be turned into an array of labels") from None
     if array.ndim == 2 and array.shape[1] == 1:

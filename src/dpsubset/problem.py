@@ -403,6 +403,8 @@ def _target(y: ArrayLike, bound: float) -> Floats:
         array = np.asarray(plain)
     except ValueError:
         raise InputError("the target is ragged; give one number a row") from None
+    except MemoryError:
+        raise
     except Exception:  # another library's column, with words of its own
         raise InputError("the target cannot be turned into an array of numbers") from None
     if array.ndim == 2 and array.shape[1] == 1:

@@ -87,6 +87,8 @@ def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
         frame = nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError:
         raise InputError("the table has two columns of the same name: rename one of them") from None
+    except MemoryError:
+        raise
     except Exception:  # its words may quote the table
         raise InputError("the data frame cannot be read") from None
     if isinstance(frame, nw.LazyFrame):
@@ -108,6 +110,8 @@ def _frame_matrix(frame: nw.DataFrame[Any]) -> tuple[Any, tuple[str, ...] | None
     if len(set(kinds)) == 1 and (kinds[0].is_float() or kinds[0].is_integer()):
         try:
             plain = frame.to_numpy()
+        except MemoryError:
+            raise
         except Exception:  # its words may quote the table
             raise InputError("the data frame cannot be read as numbers") from None
         if plain.dtype.kind in "fiu":
@@ -143,6 +147,8 @@ def _column(series: nw.Series[Any], label: str, kind: nw.dtypes.DType) -> NDArra
             array = np.array(["text"])
             if len(series) and series.null_count() == len(series):
                 array = np.array([None], dtype=object)
+    except MemoryError:
+        raise
     except Exception:  # its words may quote an entry
         raise _not_numbers(label) from None
     if array.dtype.kind == "O":
@@ -196,6 +202,8 @@ def as_array(values: Any, label: str) -> NDArray[Any]:
         raise InputError(f"{label} is sparse: give a dense array")
     try:
         array = np.asarray(values)
+    except MemoryError:
+        raise
     except Exception:  # another library's table may have errors, and words, of its own
         raise InputError(
             f"{label} cannot be read as an array: it is ragged or holds no numbers. Every row "

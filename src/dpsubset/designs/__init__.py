@@ -95,6 +95,8 @@ def _as_floats(X: Any) -> NDArray[np.floating]:
         raise InputError(
             "the table is ragged: every row needs the same number of columns"
         ) from None
+    except MemoryError:
+        raise
     except Exception:  # another library's table, with words of its own
         raise InputError("the table cannot be turned into an array of numbers") from None
     if array.ndim != 2:
