@@ -41,7 +41,7 @@ class Outcome:
     n_features: int
     lines: tuple[Line, ...]
     warnings: tuple[str, ...]
-    left: str | None  # of a ledger
+    ledger: Ledger | None
 
     @property
     def compared(self) -> bool:
@@ -77,8 +77,9 @@ def select_columns(source: Source, ledger: Path | None, options: dict[str, Any])
     asked = [ask(Selection, source, given) for given in _each(options)]
     budget = as_ledger(ledger)
     rows = read(asked[0], source.table)
-    for selection in asked:
-        selection.guarantee(selection.problem(rows))
+    if len(asked) > 1:  # nothing is released before all of them are checked
+        for selection in asked:
+            selection.guarantee(selection.problem(rows))
     lines = tuple(_line(selection, rows, budget, len(asked) > 1) for selection in asked)
     found = [
         shortfall(line.guarantee, options["epsilon"], options["delta"] or 0.0)
@@ -91,7 +92,7 @@ def select_columns(source: Source, ledger: Path | None, options: dict[str, Any])
         n_features=asked[0].schema.n_columns,
         lines=lines,
         warnings=tuple(text for text in [*found, seeded] if text is not None),
-        left=None if budget is None else str(budget),
+        ledger=budget,
     )
 
 

@@ -57,8 +57,7 @@ def print_outcome(outcome: Outcome, *, quiet: bool, timings: bool) -> None:
         _print_release(console, outcome, outcome.lines[0])
         if timings:
             console.print(f"{outcome.lines[0].seconds:.2f} seconds. {_TIMES}")
-    if outcome.left is not None:
-        console.print(f"Budget: {outcome.left}", soft_wrap=True)
+    print_left(outcome.ledger)
 
 
 def print_warnings(texts: Iterable[str | None]) -> None:

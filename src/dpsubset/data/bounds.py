@@ -138,7 +138,7 @@ def _limits_by_name(
     unknown = [repr(name) for name in bounds if name not in known]
     missing = [repr(name) for name in names if name not in bounds]
     given = [name for name in names if name in bounds]
-    at_once(
+    _, _, *pairs = at_once(
         partial(
             _refuse_if,
             unknown,
@@ -147,17 +147,16 @@ def _limits_by_name(
         partial(_refuse_if, missing, f"the bounds of column {{}} are missing: {_HOW_X}. {_PUBLIC}"),
         *(partial(as_pair, bounds[name], f"the bounds of column {name!r}") for name in given),
     )
-    pairs = np.array([as_pair(bounds[name], "") for name in names])
-    return pairs[:, 0].copy(), pairs[:, 1].copy()
+    lower, upper = np.array(pairs).T
+    return lower.copy(), upper.copy()
 
 
-def _refuse_if(names: Sequence[str], text: str) -> tuple[float, float]:
+def _refuse_if(names: Sequence[str], text: str) -> None:
     """Refuse with a text about names, if there are any."""
     if names:
         shown = ", ".join(names[:_SHOWN])
         more = len(names) - _SHOWN
         raise InputError(text.replace("{}", f"{shown} and {more} more" if more > 0 else shown))
-    return 0.0, 0.0
 
 
 def _one_per_column(given: Any, n_columns: int, side: str) -> Floats:

@@ -98,7 +98,7 @@ def read_bounds(
     unknown = [name for name in columns if name not in allowed]
     missing = [name for name in wanted if name not in columns]
     given = [name for name in wanted if name in columns]
-    *_, fallback = at_once(
+    _, _, *pairs, fallback = at_once(
         partial(_check_unknown, path, unknown),
         partial(_check_missing, path, [] if default else missing),
         *(
@@ -107,7 +107,7 @@ def read_bounds(
         ),
         lambda: _pair(default["bounds"], f"{path}: [default] bounds") if default else None,
     )
-    found = {name: _pair(columns[name], name) for name in given}
+    found = dict(zip(given, pairs, strict=True))
     if fallback is not None:
         found.update(dict.fromkeys(missing, fallback))
     digest = hashlib.sha256(raw).hexdigest()
