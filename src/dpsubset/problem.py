@@ -315,6 +315,11 @@ class Problem:
         """y'y, the score of the empty support."""
         return cast(float, self._once("energy", lambda: float(np.sum(self.y**2))))  # pairwise sums
 
+    @property
+    def magnitude(self) -> float:
+        """How large the numbers are that a score from moments is made of."""
+        return self.energy
+
     def score(self, support: Iterable[int]) -> float:
         """Return R(S), summed over rows: the smallest penalised loss on the support (T1)."""
         low, high = self.interval(support)
@@ -364,6 +369,14 @@ class Problem:
         if len(self._remembered) > _REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
         return primal, dual
+
+    def coefficients(self, support: NDArray[np.intp], gap: float) -> Floats:
+        """Return coefficients of a fit on a support, at most about `gap` from the best."""
+        columns = np.sort(self.features.columns(support))
+        known = self._remembered.get(columns.tobytes())
+        if known is not None and known[0].size == columns.size:
+            return known[0]
+        return self.fit(columns, gap=max(gap, self.slack)).coefficients
 
     def fit(self, columns: NDArray[np.intp], *, gap: float, start: Fit | None = None) -> Fit:
         """Fit the loss on a few columns, to a gap between the primal and the dual value."""

@@ -18,7 +18,7 @@ from dpsubset.errors import InputError
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import Guarantee
 from dpsubset.problem import Problem
-from dpsubset.sampling.pieces import list_region
+from dpsubset.cuts.listing import list_region
 
 __all__ = ["REFUSAL", "ExactReport", "Laws", "Violation", "exact", "exact_pairs", "excess", "ratio"]
 

@@ -40,7 +40,7 @@ def elimination_error(problem: Problem, smallest: float) -> float:
     """
     scale = float(problem.gram.diagonal.max(initial=0.0)) + smallest
     growth = 1e-15 * problem.size**2 * scale / smallest
-    return problem.slack / 2 + growth * problem.energy
+    return problem.slack / 2 + growth * problem.magnitude
 
 
 def smallest_eigenvalue(matrix: Floats, scale: float | None = None) -> float:

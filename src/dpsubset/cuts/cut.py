@@ -74,6 +74,22 @@ class CutMaker(ABC):
     def prepare(self) -> None:
         """Do at once what a hard problem needs sooner or later, if it can be had."""
 
+    def expand(self, support: Sequence[int]) -> bool:
+        """Make cuts tighter near a support, where that can be done; return whether it was."""
+        return False
+
+    def better(self, support: NDArray[np.intp], worst: float) -> float:
+        """Return a bound on one support that costs less than its score; enough is `worst`."""
+        return -np.inf
+
+    def raised(self, supports: NDArray[np.int64]) -> Floats:
+        """Return bounds on the scores of supports after `expand`."""
+        return np.full(len(supports), -np.inf)
+
+    def listed(self, region: Region) -> tuple[NDArray[np.int64], Floats] | None:
+        """Return all supports of a region and bounds on their scores, where that is quick."""
+        return None
+
     def curvature(self) -> float:
         """Return d >= 0 with X'X - d I positive semidefinite, 0 where cuts make no use of it."""
         return 0.0

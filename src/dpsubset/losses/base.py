@@ -46,6 +46,7 @@ class Loss(ABC):
     name: ClassVar[str]
     classification: ClassVar[bool] = False  # y in {-1, +1}
     smooth: ClassVar[bool] = False  # differentiable everywhere: no envelope is needed
+    bends: ClassVar[bool] = False  # its second derivative in t rises, then falls (T40)
     symmetric: ClassVar[bool] = False  # l(y, t) = l(-y, -t): the classes may be exchanged
     precision: ClassVar[float] = 2.5e-11  # of a score, in units of n * Delta (T19)
     parameters: tuple[float, ...] = ()

@@ -26,6 +26,7 @@ class Huber(Loss):
 
     name = "huber"
     smooth = True
+    bends = True
 
     def __init__(self, c: float = 0.1) -> None:
         good = isinstance(c, Real) and not isinstance(c, bool) and 1e-6 <= c <= 1e6

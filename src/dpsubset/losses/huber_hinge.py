@@ -28,6 +28,7 @@ class HuberHinge(Loss):
     classification = True
     symmetric = True
     smooth = True
+    bends = True
 
     def __init__(self, h: float = 1.0) -> None:
         if isinstance(h, bool) or not isinstance(h, Real) or not 1e-6 <= h <= 1e6:

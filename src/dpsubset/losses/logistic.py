@@ -25,6 +25,7 @@ class Logistic(Loss):
     classification = True
     symmetric = True
     smooth = True
+    bends = True
 
     def value(self, y: Floats, t: Floats) -> Floats:
         return np.asarray(np.logaddexp(0.0, -y * t))

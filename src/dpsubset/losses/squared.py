@@ -49,6 +49,7 @@ class Squared(Loss):
 
     name = "squared"
     smooth = True
+    bends = True
     precision = 1e-12
 
     def value(self, y: Floats, t: Floats) -> Floats:

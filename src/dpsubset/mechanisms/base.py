@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive, whole
 from dpsubset.cuts import cut_maker
+from dpsubset.cuts.listing import list_region
 from dpsubset.cuts.region import root
 from dpsubset.errors import InputError, RefusedError
 from dpsubset.limits import Limits, check_limits, refusing
@@ -31,7 +32,7 @@ from dpsubset.privacy.ledger import as_ledger
 from dpsubset.privacy.shown import fields_html
 from dpsubset.problem import Problem, check_problem
 from dpsubset.records import charging, described, record
-from dpsubset.sampling.pieces import Support, list_region
+from dpsubset.sampling.pieces import Support
 
 __all__ = ["Mechanism", "Release", "Sampler", "options_of"]
 

@@ -9,9 +9,8 @@ from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.privacy import Guarantee
 from dpsubset.privacy.guarantee import with_bounded_range
 from dpsubset.problem import Problem
-from dpsubset.sampling.partition import Partition
+from dpsubset.sampling import drawing
 from dpsubset.sampling.pieces import Support
-from dpsubset.sampling.race import draw_proportional
 
 __all__ = ["Exponential"]
 
@@ -34,8 +33,7 @@ class Exponential(Mechanism):
         return with_bounded_range(super().guarantee(problem))
 
     def _sampler(self, problem: Problem) -> Sampler:
-        partition = Partition(problem, self.kappa(problem), self.limits)
-        return lambda randomness: draw_proportional(partition, randomness)
+        return drawing.proportional(problem, self.kappa(problem), self.limits)
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
         logs = -self.kappa(problem) * scores

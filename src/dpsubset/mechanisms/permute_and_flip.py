@@ -9,9 +9,8 @@ import numpy as np
 from dpsubset.arrays import Floats
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.problem import Problem
-from dpsubset.sampling.partition import Partition
+from dpsubset.sampling import drawing
 from dpsubset.sampling.pieces import Support
-from dpsubset.sampling.race import draw_race
 
 __all__ = ["PermuteAndFlip"]
 
@@ -30,8 +29,7 @@ class PermuteAndFlip(Mechanism):
     name = "permute-and-flip mechanism"
 
     def _sampler(self, problem: Problem) -> Sampler:
-        partition = Partition(problem, self.kappa(problem), self.limits)
-        return lambda randomness: draw_race(partition, randomness)
+        return drawing.race(problem, self.kappa(problem), self.limits)
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
         return race_law(self.kappa(problem) * (scores - scores.min()))

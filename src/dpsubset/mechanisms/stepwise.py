@@ -12,15 +12,15 @@ from scipy.special import logsumexp
 from dpsubset.arrays import Floats
 from dpsubset.checks import whole
 from dpsubset.cuts import cut_maker
+from dpsubset.cuts.listing import list_region
 from dpsubset.cuts.region import root
 from dpsubset.limits import Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.permute_and_flip import race_law
 from dpsubset.privacy import Randomness, exponent
 from dpsubset.problem import Problem, check_problem
-from dpsubset.sampling.partition import Partition
-from dpsubset.sampling.pieces import Support, list_region
-from dpsubset.sampling.race import draw_race
+from dpsubset.sampling import drawing
+from dpsubset.sampling.pieces import Support
 
 __all__ = ["Stepwise"]
 
@@ -80,21 +80,21 @@ class Stepwise(Mechanism):
 
     def _sampler(self, problem: Problem) -> Sampler:
         numbers, allowance = self.steps(problem), Allowance(self.limits)
-        kept: dict[tuple[int, ...], Partition] = {}
+        kept: dict[tuple[int, ...], drawing.Draw] = {}
 
-        def partition(chosen: tuple[int, ...], number: int) -> Partition:
+        def prepared(chosen: tuple[int, ...], number: int) -> drawing.Draw:
             if chosen not in kept:
                 if len(kept) == _KEPT:
                     kept.clear()
                 step = problem.extended(chosen, number)
                 limits = allowance.part(_NODES) if allowance.timed else self.limits
-                kept[chosen] = Partition(step, self._kappa(step, len(numbers)), limits)
+                kept[chosen] = drawing.race(step, self._kappa(step, len(numbers)), limits)
             return kept[chosen]
 
         def draw(randomness: Randomness) -> Support:
             chosen = problem.include
             for number in numbers:
-                found = draw_race(partition(chosen, number), randomness)
+                found = prepared(chosen, number)(randomness)
                 chosen = tuple(sorted(int(j) for j in found))
             return np.array(chosen, dtype=np.int64)
 

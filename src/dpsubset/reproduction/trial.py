@@ -21,7 +21,7 @@ from dpsubset.mechanisms import Mechanism, TopR
 from dpsubset.planning.generate import GeneratedTable, paper_classes, paper_table
 from dpsubset.problem import Problem
 from dpsubset.reproduction.settings import Method, Panel, settings
-from dpsubset.sampling.pieces import list_region
+from dpsubset.cuts.listing import list_region
 
 __all__ = ["Job", "run_trial", "seed_of"]
 

@@ -4,63 +4,90 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from dpsubset import sampling, search
 from dpsubset.arrays import Floats
-from dpsubset.cuts import Cut, cut_maker
+from dpsubset.cuts import Cut, CutMaker, cut_maker
+from dpsubset.cuts.listing import list_region
 from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import start
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Allowance, Limits
 from dpsubset.problem import Problem
-from dpsubset.sampling.pieces import (
-    Envelope,
-    Listed,
-    Piece,
-    Support,
-    Tail,
-    list_region,
-)
+from dpsubset.sampling.deciding import decided
+from dpsubset.sampling.pieces import Envelope, Listed, Piece, Support, Tail
 
-__all__ = ["Partition"]
+__all__ = ["Partition", "Verdict"]
 
 _PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
 _MEMORY = 4 << 30  # bytes that the pieces may take, roughly; beyond it the sampler gives up (T18)
 _HARD = 16  # refinements after which a problem is hard enough to prepare for
 _SEARCHES = {16: 100_000, 64: 2_000_000, 512: 20_000_000}  # refinements: nodes of a search
 _COUNTS = (100, 2000, 20_000)  # lengths of the lists that it is asked for
-_COARSE = 1e-3  # width of the first interval of a score, in units of 1/kappa (T16)
+_BOUNDED = 50_000  # supports of a region that are listed with bounds on their scores
+_LOST = 8  # rejections from lists of bounds before these are looked at
+_LOOSE = 1.0  # nats that bounds on single supports may lack before they are expanded anew
+
+
+class Verdict(NamedTuple):
+    """What became of a draw."""
+
+    kept: bool
+    excess: float  # kappa times what the score has above the envelope, or what is known of it
+    loose: float  # the part of it that no bound on the one support told; 0 if there was no need
 
 
 class Partition:
     """Pieces that cover every support once; refining changes speed, not the distribution."""
 
-    def __init__(self, problem: Problem, kappa: float, limits: Limits | None = None) -> None:
-        self._allowance = Allowance(limits)
+    def __init__(
+        self,
+        problem: Problem,
+        kappa: float,
+        limits: Limits | Allowance | None = None,
+        maker: CutMaker | None = None,
+    ) -> None:
+        self._allowance = limits if isinstance(limits, Allowance) else Allowance(limits)
         problem = problem.within(self._allowance)
         self.problem = problem
         self.kappa = kappa
-        self._refined = 0
+        self._refined = self._lost = 0
+        draw = 60.0 + 0.05 * problem.n_rows * problem.size
+        self._quick = 60.0 / draw  # cost of a draw that needs no fit, against one that does
         self.pieces: list[Piece] = []
         self._stats = np.empty((2, 16))  # log mass and peak of every piece
         self.singles: list[Support] = []
         self._single_weights = np.empty(16)
-        self._maker = cut_maker(problem)
+        self._maker = maker or cut_maker(problem)
         self._seed: tuple[int, ...] = ()
         everything = root(problem)
-        if self._short(everything):
-            self._add(self._listed(everything))
-        else:
-            self._seed = start(self._maker)
-            self._place_all(self._starting(everything))
+        listed = self._list(everything)
+        if listed is not None:
+            self._add(listed)
+            return
+        self._seed = start(self._maker)
+        self._place_all(self._starting(everything))
 
-    def _short(self, region: Region) -> bool:
-        """Whether a region is listed rather than bounded."""
+    def _weight(self, support: Support) -> float:
+        """Return the exact log weight of a support."""
+        low, high = self.problem.enclose(support)
+        return -self.kappa * (low + high) / 2
+
+    def _list(self, region: Region) -> Listed | None:
+        """Return a region's supports if it is listed rather than bounded."""
         count = math.comb(region.free.size, region.to_choose)
-        return count <= sampling.ENUMERATION_LIMIT and self._maker.listable(region)
+        if count <= sampling.ENUMERATION_LIMIT and self._maker.listable(region):
+            supports, scores = list_region(self._maker, region)
+            return Listed(supports, -self.kappa * scores)
+        if count <= min(_BOUNDED, sampling.ENUMERATION_LIMIT * 1000) and self._seed:
+            found = self._maker.listed(region)
+            if found is not None:
+                return Listed(found[0], -self.kappa * found[1], exact=False)
+        return None
 
     def _starting(self, everything: Region) -> list[Region]:
         if everything.to_choose > _PATTERNS_UP_TO:
@@ -109,32 +136,47 @@ class Partition:
 
     def reaches(
         self, draw: float, support: Support, log_weight: float, rising: Callable[[float], float]
-    ) -> tuple[bool, float]:
-        """Return whether a draw is at least rising(kappa (R(S) - bound(S))), and that difference.
+    ) -> Verdict:
+        """Say whether a draw is at least rising(kappa (R(S) - bound(S))).
 
-        The score is known as an interval; it is narrowed when the draw falls between the ends, as
-        far as rounding allows, and then the middle decides (T16, T19).
+        A bound on the one support may tell before its score is known.
         """
-        low, high = self._excess(support, log_weight, _COARSE / self.kappa)
-        if rising(low) <= draw < rising(high):
-            low, high = self._excess(support, log_weight, 0.0)
-            low = high = (low + high) / 2
-        return draw >= rising(high), high
+        known = max(self.kappa * self._maker.better(support, math.inf) + log_weight, 0.0)
+        if draw < rising(known):
+            return Verdict(False, known, 0.0)
+        kept, excess = decided(self.problem, self.kappa, draw, support, log_weight, rising)
+        return Verdict(kept, excess, excess - known)
 
-    def _excess(self, support: Support, log_weight: float, gap: float) -> tuple[float, float]:
-        low, high = self.problem.enclose(support, gap)
-        return max(self.kappa * low + log_weight, 0.0), max(self.kappa * high + log_weight, 0.0)
-
-    def rejected(self, index: int, excess: float) -> None:
+    def rejected(self, index: int, support: Support, verdict: Verdict) -> None:
         """Take note of a rejection; refine the piece once it has cost more than refining would."""
         if self._allowance.over:
             raise UnprovenError(REFUSED)
         piece = self.pieces[index]
+        if isinstance(piece, Listed) and verdict.loose > 0.0:
+            self._loosened(index, piece, support, verdict)
         if not isinstance(piece, Envelope):
             return
-        piece.evidence += min(excess, 4.0) + 0.5
-        if piece.evidence >= self._maker.patience(piece.region):
-            self.refine(index)
+        scored = verdict.loose > 0.0
+        piece.evidence += (min(verdict.excess, 4.0) + 0.5) * (1.0 if scored else self._quick)
+        piece.loose = max(piece.loose, verdict.loose)
+        if piece.evidence < self._maker.patience(piece.region):
+            return
+        if piece.loose > _LOOSE and scored and self._maker.expand(support):
+            self._add(self._optimised(self._maker.cheap(piece.region), None), index)
+            return
+        self.refine(index)
+
+    def _loosened(self, index: int, piece: Listed, support: Support, verdict: Verdict) -> None:
+        """Write a score into a list of bounds; where bounds are loose, make better ones."""
+        log_weight = -self.kappa * self.problem.enclose(support, 1e-3 / self.kappa)[0]
+        self._add(piece.lowered(support, log_weight), index)
+        self._lost += 1
+        if self._lost >= _LOST and verdict.loose > _LOOSE and self._maker.expand(support):
+            self._lost = 0
+            for i, other in enumerate(self.pieces):
+                if isinstance(other, Listed) and not other.exact:
+                    lows = self._maker.raised(other.supports)
+                    self._add(other.under(-self.kappa * lows), i)
 
     def refine(self, index: int, level: float = math.inf) -> None:
         """Improve a piece's cut, or split it; single supports that this yields are set free.
@@ -153,7 +195,7 @@ class Partition:
         if isinstance(piece, Listed):
             supports, log_weights, rest = piece.take_out(level)
             for support, log_weight in zip(supports, log_weights, strict=True):
-                self._set_free(support, float(log_weight))
+                self._set_free(support, float(log_weight) if piece.exact else self._weight(support))
             self._remove(index) if rest is None else self._add(rest, index)
             return
         assert isinstance(piece, Envelope)
@@ -230,12 +272,13 @@ class Partition:
             self._allowance.check()
             if region.to_choose == 0:
                 support = np.sort(np.array(region.inside, dtype=np.int64))
-                low, high = self.problem.enclose(support)
-                self._set_free(support, -self.kappa * (low + high) / 2)
-            elif self._short(region):
-                self._add(self._listed(region))
-            else:
+                self._set_free(support, self._weight(support))
+                continue
+            listed = self._list(region)
+            if listed is None:
                 bounded.append(region)
+            else:
+                self._add(listed)
         for cut in self._maker.cheap_all(bounded):
             fits = guess is not None and guess.size == cut.region.free.size
             better = fits and not self._maker.exact(cut.region)
@@ -248,7 +291,3 @@ class Partition:
             envelope = cheap
         envelope.optimised = True
         return envelope
-
-    def _listed(self, region: Region) -> Listed:
-        supports, scores = list_region(self._maker, region)
-        return Listed(supports, -self.kappa * scores)

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.compiled import compiled
-from dpsubset.cuts import Cut, CutMaker
+from dpsubset.cuts import Cut
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import block_tables, draw_subset
 from dpsubset.problem import Problem
 from dpsubset.sampling.ranks import rank, skip, unrank
 
-__all__ = ["Envelope", "Listed", "Piece", "RandomSource", "Tail", "list_region", "pick"]
+__all__ = ["Envelope", "Listed", "Piece", "RandomSource", "Tail", "pick"]
 
 Support = NDArray[np.int64]
 
@@ -57,12 +56,11 @@ class Piece(ABC):
 
 
 class Listed(Piece):
-    """Supports written out with exact weights, heaviest first."""
+    """Supports written out, heaviest first, with exact weights or with bounds on them."""
 
-    exact = True
-
-    def __init__(self, supports: Support, log_weights: Floats) -> None:
+    def __init__(self, supports: Support, log_weights: Floats, *, exact: bool = True) -> None:
         order = np.argsort(-log_weights, kind="stable")
+        self.exact = exact
         self._set(supports[order], log_weights[order])
 
     def _set(self, supports: Support, log_weights: Floats) -> None:
@@ -82,8 +80,19 @@ class Listed(Piece):
         if count == self.log_weights.size:
             return *heavy, None
         rest = Listed.__new__(Listed)
+        rest.exact = self.exact
         rest._set(self.supports[count:], self.log_weights[count:])
         return *heavy, rest
+
+    def under(self, log_weights: Floats) -> Listed:
+        """Return the same list with weights nowhere above the given ones."""
+        return Listed(self.supports, np.minimum(self.log_weights, log_weights), exact=self.exact)
+
+    def lowered(self, support: Support, log_weight: float) -> Listed:
+        """Return the same list with a lower bound on the weight of one support."""
+        at = int(np.flatnonzero((self.supports == support).all(axis=1))[0])
+        self.log_weights[at] = min(self.log_weights[at], log_weight)
+        return Listed(self.supports, self.log_weights, exact=self.exact)
 
 
 class Tail(Piece):
@@ -115,7 +124,7 @@ class Envelope(Piece):
         self.region = cut.region
         self.kappa = kappa
         self.optimised = False
-        self.evidence = 0.0
+        self.evidence = self.loose = 0.0
         self.log_weights = kappa * cut.weights
         t, p = cut.region.to_choose, cut.region.free.size
         self._block = max(32, min(1024, math.isqrt(p) * 2))
@@ -133,31 +142,3 @@ class Envelope(Piece):
         support = np.sort(np.array([*self.region.inside, *self.region.free[chosen]]))
         weight = float(self.log_weights[chosen].sum()) - self.kappa * self.cut.constant
         return support.astype(np.int64), weight
-
-
-@compiled()
-def _combinations(p, t, count):  # type: ignore[no-untyped-def]
-    """Return all increasing t-tuples below p in lexicographic order."""
-    out = np.empty((count, t), np.int64)
-    row = np.arange(t)
-    for r in range(count):
-        out[r] = row
-        i = t - 1
-        while i >= 0 and row[i] == p - t + i:
-            i -= 1
-        if i >= 0:
-            row[i] += 1
-            for k in range(i + 1, t):
-                row[k] = row[k - 1] + 1
-    return out
-
-
-def list_region(maker: CutMaker, region: Region) -> tuple[Support, Floats]:
-    """Return every support of a region, in lexicographic order of the free columns, and R(S)."""
-    t, k = region.to_choose, len(region.inside)
-    count = math.comb(region.free.size, t)
-    supports = np.empty((count, k + t), dtype=np.int64)
-    supports[:, :k] = region.inside
-    supports[:, k:] = region.free[_combinations(region.free.size, t, count)]
-    supports.sort(axis=1)
-    return supports, maker.scores(supports)

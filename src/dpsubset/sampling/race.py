@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
-from dpsubset.arrays import Floats
+from dpsubset.sampling.deciding import draw_index, new_clocks, ring_height
 from dpsubset.sampling.partition import Partition
-from dpsubset.sampling.pieces import RandomSource, Support, pick
+from dpsubset.sampling.pieces import RandomSource, Support
 
-__all__ = ["draw_index", "draw_proportional", "draw_race"]
+__all__ = ["draw_proportional", "draw_race"]
 
 _LOG2 = math.log(2.0)
 
@@ -25,15 +26,10 @@ def draw_proportional(partition: Partition, source: RandomSource) -> Support:
         support, log_weight = piece.draw(source)
         if piece.exact:
             return support
-        kept, excess = partition.reaches(source.exponential(), support, log_weight, float)
-        if kept:
+        verdict = partition.reaches(source.exponential(), support, log_weight, float)
+        if verdict.kept:
             return support
-        partition.rejected(index, excess)
-
-
-def draw_index(logs: Floats, source: RandomSource) -> int:
-    """Draw an index in proportion to exp(logs)."""
-    return pick(np.cumsum(np.exp(logs - logs.max())), source)
+        partition.rejected(index, support, verdict)
 
 
 def draw_race(partition: Partition, source: RandomSource) -> Support:
@@ -46,7 +42,7 @@ def draw_race(partition: Partition, source: RandomSource) -> Support:
     now = -math.inf
     clocks = -partition.single_weights - source.exponentials(len(partition.singles))
     while True:
-        clocks = _new_clocks(partition, clocks, now, source)
+        clocks = new_clocks(partition.single_weights, clocks, now, source)
         deadline = float(clocks.min(initial=math.inf))
         arrival = horizon = math.inf
         if partition.pieces:
@@ -71,26 +67,13 @@ def _ring(partition: Partition, index: int, now: float, source: RandomSource) ->
     piece = partition.pieces[index]
     support, log_weight = piece.draw(source)
 
-    def needed(excess: float) -> float:
-        passed = math.exp(now + log_weight - excess)  # a x, at most 1/2
-        return excess + math.log(2.0 * (1.0 - passed))
-
+    needed = partial(ring_height, now, log_weight)
     draw = source.exponential()
     if piece.exact:
         return support if draw >= needed(0.0) else None
-    kept, excess = partition.reaches(draw, support, log_weight, needed)
-    if kept:
+    verdict = partition.reaches(draw, support, log_weight, needed)
+    if verdict.kept:
         return support
-    if excess > _LOG2:
-        partition.rejected(index, excess)
+    if verdict.excess > _LOG2:
+        partition.rejected(index, support, verdict)
     return None
-
-
-def _new_clocks(partition: Partition, clocks: Floats, now: float, source: RandomSource) -> Floats:
-    """Give supports that were set free at `now` a clock uniform on (e^now, 1/a)."""
-    ends = -partition.single_weights[clocks.size :]
-    if ends.size == 0:
-        return clocks
-    share = source.uniforms(ends.size)
-    fresh = np.logaddexp(now + np.log1p(-share), ends + np.log(share))
-    return np.concatenate([clocks, fresh])

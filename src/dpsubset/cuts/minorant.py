@@ -1,0 +1,109 @@
+"""Quadratic minorants: below any loss that bends lies a squared loss (T40)."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
+from dpsubset.designs import Gram
+from dpsubset.designs.scaled import ScaledDesign
+from dpsubset.losses.fitting import envelope
+from dpsubset.problem import Problem
+
+__all__ = ["Minorant", "bends", "reach", "row_curvature"]
+
+_NEAR = 1e-2  # of the range of predictions: nearer to its end a difference quotient is rounding
+_LOST = 1e-11  # of the largest loss over the squared range, for the rounding of a quotient
+_AT_ONCE = 1 << 22  # entries of the table that are looked at together
+
+
+def reach(problem: Problem) -> Floats:
+    """Return for every row the largest prediction that a support's coefficients can make.
+
+    That is the radius times the norm of the included entries and the largest of the others.
+    """
+    design, t = problem.design, problem.to_choose
+    include = np.array(problem.include, dtype=np.intp)
+    squares = np.zeros((problem.n_rows, t + 1))
+    step = max(1, _AT_ONCE // max(problem.n_rows, 1))
+    for first in range(0, problem.free.size, step):
+        block = design.take(problem.free[first : first + step]) ** 2
+        held = np.concatenate([squares[:, :t], block], axis=1)
+        if t:
+            held = np.partition(held, held.shape[1] - t, axis=1)[:, -t:]
+            squares[:, :t] = held
+    total = squares.sum(axis=1) + (design.take(include) ** 2).sum(axis=1)
+    largest = problem.radius * problem.x_bound * np.sqrt(problem.size)
+    return np.asarray(np.minimum(problem.radius * np.sqrt(total) * (1 + 1e-12), largest))
+
+
+def row_curvature(problem: Problem, t0: Floats, limit: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return value and slope at t0 and gamma, with l(t) >= value + slope d + gamma d^2, d = t - t0.
+
+    It holds for every |t| <= limit, row by row: the least quotient lies at an end of the range,
+    or at t0 itself, where it is half the second derivative (T40).
+    """
+    loss, y = problem.loss, problem.y
+    rows, parameters, _ = loss.compiled()
+    value, slope, curve = envelope(rows, parameters, y, t0, np.inf)
+    gamma = np.where(np.abs(t0) <= limit, curve / 2, np.inf)
+    for end in (limit, -limit):
+        d = end - t0
+        near = np.abs(d) <= _NEAR * limit
+        far = np.where(near, 1.0, d)
+        quotient = (loss.value(y, end) - value - slope * far) / far**2
+        _, _, there = envelope(rows, parameters, y, end, np.inf)
+        gamma = np.minimum(gamma, np.where(near, np.minimum(curve, there) / 2, quotient))
+    lost = _LOST * loss.largest(problem.y_bound, float(limit.max(initial=0.0)))
+    gamma -= lost / np.maximum(limit, 1e-100) ** 2
+    return value, slope, np.where(gamma > 0.0, gamma, 0.0)
+
+
+def bends(problem: Problem) -> bool:
+    """Whether the loss has a curvature that a minorant can use."""
+    return problem.quadratic or problem.loss.bends
+
+
+class Minorant(Problem):
+    """A problem of squared loss whose scores are nowhere above those of another problem (T40).
+
+    It is expanded at coefficients on some columns: there, and for supports whose fit is near, it
+    is tight. Only its scores mean something; it has no target.
+    """
+
+    def __init__(
+        self, problem: Problem, columns: NDArray[np.intp], beta: Floats, limit: Floats
+    ) -> None:
+        self.__dict__.update(copy.copy(problem).__dict__)
+        for name in ("gram", "columns", "correlations", "energy"):
+            self.__dict__.pop(name, None)
+        self._shared = {}
+        self._above = problem
+        table = problem.columns.rows(columns)
+        t0 = beta @ table
+        value, slope, gamma = row_curvature(problem, t0, limit)
+        self.design = ScaledDesign(problem.design, np.sqrt(gamma))
+        bent = gamma * t0
+        # Around 0 instead of t0: value - slope t0 + gamma t0^2 + (slope - 2 gamma t0) t + gamma t^2.
+        self._shared["gram"] = Gram(self.design)
+        self._shared["correlations"] = problem.design.correlate(bent - slope / 2)
+        self._shared["energy"] = float(np.sum(value - slope * t0 + bent * t0))
+
+    @property
+    def quadratic(self) -> bool:
+        """Scores follow from the moments."""
+        return True
+
+    @property
+    def slack(self) -> float:
+        """Bound on rounding, that of the problem above."""
+        return self._above.slack
+
+    @property
+    def magnitude(self) -> float:
+        """A bound on what coefficients in the ball gain, and the constant."""
+        largest = float(np.abs(self.correlations).max(initial=0.0))
+        return abs(self.energy) + 2 * self.radius * np.sqrt(self.size) * largest

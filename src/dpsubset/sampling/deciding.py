@@ -1,0 +1,66 @@
+"""Decisions of samplers: whether a draw reaches a score, which support, when a clock rings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
+from dpsubset.problem import Problem
+from dpsubset.sampling.pieces import RandomSource, pick
+
+__all__ = ["decided", "draw_index", "new_clocks", "ring_height"]
+
+_COARSE = 1e-3  # width of the first interval of a score, in units of 1/kappa
+
+
+def decided(
+    problem: Problem,
+    kappa: float,
+    draw: float,
+    support: NDArray[np.int64],
+    log_weight: float,
+    rising: Callable[[float], float],
+) -> tuple[bool, float]:
+    """Return whether a draw is at least rising(kappa R(S) + log_weight), and that sum.
+
+    The score is known as an interval; it is narrowed when the draw falls between the ends, as
+    far as rounding allows, and then the middle decides (T16, T19).
+    """
+
+    def excess(gap: float) -> tuple[float, float]:
+        low, high = problem.enclose(support, gap)
+        return max(kappa * low + log_weight, 0.0), max(kappa * high + log_weight, 0.0)
+
+    low, high = excess(_COARSE / kappa)
+    if rising(low) <= draw < rising(high):
+        low, high = excess(0.0)
+        low = high = (low + high) / 2
+    return draw >= rising(high), high
+
+
+def draw_index(logs: Floats, source: RandomSource) -> int:
+    """Draw an index in proportion to exp(logs)."""
+    return pick(np.cumsum(np.exp(logs - logs.max())), source)
+
+
+def ring_height(now: float, log_weight: float, excess: float) -> float:
+    """Return how high an exponential number must be for an arrival of the race to ring (T15).
+
+    The chance to ring is a / (2 abar (1 - a x)), abar the envelope's weight, a the support's own.
+    """
+    passed = math.exp(now + log_weight - excess)  # a x, at most 1/2
+    return excess + math.log(2.0 * (1.0 - passed))
+
+
+def new_clocks(log_weights: Floats, clocks: Floats, now: float, source: RandomSource) -> Floats:
+    """Give supports that were set free at `now` a clock uniform on (e^now, 1/a)."""
+    ends = -log_weights[clocks.size :]
+    if ends.size == 0:
+        return clocks
+    share = source.uniforms(ends.size)
+    fresh = np.logaddexp(now + np.log1p(-share), ends + np.log(share))
+    return np.concatenate([clocks, fresh])
