@@ -28,6 +28,8 @@ _MEMORY = 1 << 30  # bytes of their moments
 class BendingCuts(DualCuts):
     """Cuts of minorants by elimination, and dual points where those do better."""
 
+    parted = False
+
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._limit: Floats | None = None

@@ -53,6 +53,7 @@ class CutMaker(ABC):
     tries: ClassVar[int] = 1  # how many of the columns of largest gain are worth a look
     trust: ClassVar[float] = 1.0  # and how near their gain must come to a column's own
     starts: ClassVar[int] = 2  # greedy starts that pay where columns of a support are exchanged
+    parted: ClassVar[bool] = True  # whether to begin with the parts around a good support pays
     searchable: ClassVar[bool] = False  # whether long lists of the best can be proven in time
 
     def __init__(self, problem: Problem) -> None:

@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 
-__all__ = ["Form", "Parts", "fill", "any_member", "form_bound", "member", "part_bounds", "survey", "weigh"]
+__all__ = ["COMMON", "MOST_IN_A_PART", "STREAMED", "Form", "Parts", "any_member", "fill", "fill_part", "form_bound", "levels", "member", "part_bounds", "stream", "survey", "weigh"]
 
-_MOST_IN_A_PART = 4096  # supports of a kept part of two columns or more to choose
+COMMON = -1  # one bound serves all supports of a part
+STREAMED = -2  # bounds are computed when they are needed, one part at a time
+FEWEST_IN_ONE = 64  # supports of a part with one bound for all
+MOST_IN_A_PART = 4096  # supports of a kept part, if it has more than one column to choose
 
 
 class Form(NamedTuple):
@@ -35,7 +38,7 @@ class Parts(NamedTuple):
     prefix: NDArray[np.int64]  # a row each, of `length` columns
     length: NDArray[np.int64]
     start: NDArray[np.int64]
-    offset: NDArray[np.int64]  # of the bounds of its supports, -1 if it has one for all
+    offset: NDArray[np.int64]  # of the bounds of its supports, or COMMON, or STREAMED
     size: NDArray[np.int64]  # how many those are
     log_size: Floats  # the same for every part
 
@@ -131,7 +134,8 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide):  # type: ignore[
         # All that choose from c on.
         size = _choose(k - c, left)
         light_enough = np.log(size) + kappa * (gain[level] + F[level, c] - form.base) <= light
-        if light_enough or left == 1 or (left == 2 and size <= _MOST_IN_A_PART):
+        light_enough = light_enough and size > FEWEST_IN_ONE
+        if light_enough or left == 1 or size <= MOST_IN_A_PART:
             if not light_enough:
                 kept += int(round(size))
             if count == most_parts or kept > most_kept:
@@ -141,7 +145,7 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide):  # type: ignore[
             parts.length[count] = level
             parts.start[count] = c
             parts.log_size[count] = np.log(size)
-            parts.offset[count] = -1
+            parts.offset[count] = COMMON
             if not light_enough:
                 parts.size[count] = int(round(size))
                 parts.offset[count] = kept - parts.size[count]
@@ -176,61 +180,130 @@ def _enter(form, prefix, length, H, b):  # type: ignore[no-untyped-def]
     return gain, now
 
 
+class Levels(NamedTuple):
+    """Where a walk is: columns eliminated one after the other, and what that left."""
+
+    H: Floats
+    b: Floats
+    gain: Floats
+    held: NDArray[np.int64]  # columns that are eliminated, one a level; -1 beyond
+    at: NDArray[np.int64]
+
+
 @compiled(nogil=True)
-def fill(form, t, parts, first, last, bounds):  # type: ignore[no-untyped-def]
-    """Raise the bounds of the kept parts `first` to `last` to those of a form."""
-    prefix, length, start, offset = parts.prefix, parts.length, parts.start, parts.offset
+def levels(form, t):  # type: ignore[no-untyped-def]
+    """Return a walk at its beginning."""
     k = form.b.size
-    H = np.empty((t + 1, k, k))
-    b = np.empty((t + 1, k))
-    gain = np.zeros(t + 1)
-    H[0] = form.H
-    b[0] = form.b
-    ready = 0  # columns of `held` that are eliminated, one a level
-    held = np.full(t + 1, -1, np.int64)
-    for r in range(first, last):
-        if offset[r] < 0:
-            continue
-        same = 0
-        while same < min(ready, length[r]) and held[same] == prefix[r, same]:
-            same += 1
-        for q in range(same, length[r]):
-            held[q] = prefix[r, q]
-            gain[q + 1] = gain[q] + _eliminate(
-                H[q], b[q], held[q], form.least, H[q + 1], b[q + 1], q + 1 < t - 1
-            )
-        ready = length[r]
-        A, v, base = H[ready], b[ready], form.base - gain[ready]
-        at = offset[r]
-        if t - length[r] == 1:
-            for i in range(start[r], k):
-                low = base - v[i] * v[i] / max(A[i, i], form.least)
-                if low > bounds[at]:
-                    bounds[at] = low
-                at += 1
-            continue
-        for i in range(start[r], k - 1):
-            pivot = max(A[i, i], form.least)
-            share = v[i] / pivot
-            above = base - share * v[i]
-            for j in range(i + 1, k):
-                f = A[i, j] / pivot
-                e = v[j] - A[i, j] * share
-                low = above - e * e / max(A[j, j] - f * A[i, j], form.least)
-                if low > bounds[at]:
-                    bounds[at] = low
-                at += 1
+    out = Levels(
+        np.empty((t + 1, k, k)),
+        np.empty((t + 1, k)),
+        np.zeros(t + 1),
+        np.full(t + 1, -1, np.int64),
+        np.zeros(t + 1, np.int64),
+    )
+    out.H[0] = form.H
+    out.b[0] = form.b
+    return out
 
 
 @compiled(nogil=True)
-def part_bounds(form, parts, first, last, lows):  # type: ignore[no-untyped-def]
-    """Raise the common bounds of the parts `first` to `last` that have one to those of a form."""
+def fill_part(form, t, parts, r, walk, bounds, place):  # type: ignore[no-untyped-def]
+    """Raise the bounds of a part's supports, which begin at a place, to those of a form."""
+    H, b, gain, held, at = walk
+    k = form.b.size
+    ready = parts.length[r]
+    same = 0
+    while same < ready and held[same] == parts.prefix[r, same]:
+        same += 1
+    for q in range(same, ready):
+        held[q] = parts.prefix[r, q]
+        gain[q + 1] = gain[q] + _eliminate(
+            H[q], b[q], held[q], form.least, H[q + 1], b[q + 1], q + 1 < t - 1
+        )
+    held[ready:] = -1
+    level = ready
+    at[level] = parts.start[r]
+    while level >= ready:
+        left = t - level
+        c = at[level]
+        A, v, base = H[level], b[level], form.base - gain[level]
+        if left == 1:
+            for i in range(c, k):
+                low = base - v[i] * v[i] / max(A[i, i], form.least)
+                bounds[place] = max(bounds[place], low)
+                place += 1
+            level -= 1
+        elif left == 2:
+            place = _pairs(A, v, base, c, form.least, bounds, place)
+            level -= 1
+        elif k - c < left:
+            level -= 1
+        else:
+            at[level] = c + 1
+            gain[level + 1] = gain[level] + _eliminate(
+                A, v, c, form.least, H[level + 1], b[level + 1], True
+            )
+            level += 1
+            at[level] = c + 1
+
+
+@compiled(nogil=True)
+def fill(form, t, parts, which, bounds):  # type: ignore[no-untyped-def]
+    """Raise the bounds of those of the parts `which` that are kept to those of a form."""
+    walk = levels(form, t)
+    for r in which:
+        if parts.offset[r] >= 0:
+            fill_part(form, t, parts, r, walk, bounds, parts.offset[r])
+
+
+@compiled(nogil=True)
+def stream(form, number, t, kappa, parts, which, lows, served, masses, peaks):  # type: ignore[no-untyped-def]
+    """Weigh those of the parts `which` that are streamed by a form; it serves where it is best."""
+    walk = levels(form, t)
+    room = 1
+    for r in which:
+        room = max(room, parts.size[r])
+    scratch = np.empty(room)
+    for r in which:
+        if parts.offset[r] != STREAMED:
+            continue
+        bounds = scratch[: parts.size[r]]
+        bounds[:] = -np.inf
+        fill_part(form, t, parts, r, walk, bounds, 0)
+        low = bounds.min()
+        total = 0.0
+        for i in range(bounds.size):
+            total += np.exp(kappa * (low - bounds[i]))
+        mass = np.log(total) - kappa * low
+        if mass < masses[r] or served[r] < 0:
+            masses[r], peaks[r], lows[r], served[r] = mass, -kappa * low, low, number
+
+
+@compiled(nogil=True)
+def _pairs(A, v, base, first, least, bounds, place):  # type: ignore[no-untyped-def]
+    """Raise the bounds of all pairs of columns from `first` on; return the place after them."""
+    k = v.size
+    for i in range(first, k - 1):
+        pivot = max(A[i, i], least)
+        share = v[i] / pivot
+        above = base - share * v[i]
+        for j in range(i + 1, k):
+            e = v[j] - A[i, j] * share
+            low = above - e * e / max(A[j, j] - A[i, j] * A[i, j] / pivot, least)
+            bounds[place] = max(bounds[place], low)
+            place += 1
+    return place
+
+
+@compiled(nogil=True)
+def part_bounds(form, parts, which, lows):  # type: ignore[no-untyped-def]
+    """Raise the common bounds of those of the parts `which` that have one to those of a form."""
     k = form.b.size
     H = np.empty((2, k, k))
     b = np.empty((2, k))
     F = np.empty(k)
-    for r in range(first, last):
-        if parts.offset[r] >= 0:
+    for r in which:
+        if parts.offset[r] != COMMON:
             continue
         gain, now = _enter(form, parts.prefix[r], parts.length[r], H, b)
         _suffix_gains(H[now], b[now], parts.start[r], form.least, F)
@@ -238,12 +311,13 @@ def part_bounds(form, parts, first, last, lows):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def weigh(kappa, parts, lows, bounds, first, last, masses, peaks):  # type: ignore[no-untyped-def]
+def weigh(kappa, parts, lows, bounds, which, masses, peaks):  # type: ignore[no-untyped-def]
     """Fill in the log mass of parts, and the log of their largest weight."""
-    for r in range(first, last):
-        if parts.offset[r] < 0:
+    for r in which:
+        if parts.offset[r] == COMMON:
             peaks[r] = -kappa * lows[r]
             masses[r] = peaks[r] + parts.log_size[r]
+        if parts.offset[r] < 0:
             continue
         kept = bounds[parts.offset[r] : parts.offset[r] + parts.size[r]]
         low = kept.min()
@@ -261,15 +335,16 @@ def member(parts, r, number, k, out):  # type: ignore[no-untyped-def]
     n, t = parts.length[r], out.size
     for q in range(n):
         out[q] = parts.prefix[r, q]
-    i = parts.start[r]
-    if t - n == 1:
-        out[t - 1] = i + number
-        return
-    while number >= k - 1 - i:
-        number -= k - 1 - i
-        i += 1
-    out[t - 2] = i
-    out[t - 1] = i + 1 + number
+    c = parts.start[r]
+    for q in range(n, t):
+        while True:
+            with_c = int(round(_choose(k - 1 - c, t - q - 1)))
+            if number < with_c:
+                break
+            number -= with_c
+            c += 1
+        out[q] = c
+        c += 1
 
 
 @compiled(nogil=True)

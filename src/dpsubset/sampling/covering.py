@@ -26,7 +26,7 @@ from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Allowance
 from dpsubset.problem import Problem
 from dpsubset.sampling.chain import threads as cores
-from dpsubset.sampling.deciding import decided, draw_index, new_clocks, ring_height
+from dpsubset.sampling.deciding import COARSE, decided, draw_index, new_clocks, ring_height
 from dpsubset.sampling.pieces import RandomSource, Support
 
 __all__ = ["Covering"]
@@ -34,11 +34,17 @@ __all__ = ["Covering"]
 _LOG2 = math.log(2.0)
 _NONE, _LATE, _SINGLE = -(1 << 60), -(1 << 60) - 1, -(1 << 60) - 2  # in the place of a support
 _WORDS = 1 << 12  # uniform numbers for a batch of tries
-_FORMS = 16  # that single supports are looked at by
-_PARTS = 200_000
-_KEPT = 4_000_000  # bounds
+_FORMS = 100  # at most
+_STREAMED = 300_000_000  # bounds that are computed again when they are needed
+_PARTS = 400_000
+_KEPT = 12_000_000  # bounds
 _WIDE = 160  # columns, up to which what all of them gain is found at every node
-_LIGHTER = 40  # surveys
+_FINER = 12  # surveys
+_STEP = 4.0  # nats by which a part may weigh less from survey to survey
+_PROBES = 60  # batches of tries that tell whether a survey will do
+_AHEAD = 2.0  # nats that the sum of all weights is to be ahead of a common bound in a race
+_FITS = 16  # draws that are scored before a survey is made finer
+_NEGLIGIBLE = 6.0  # nats below the mean of all parts
 _LOOSE = 0.5  # nats that a bound may lack before others are raised
 
 
@@ -53,6 +59,7 @@ class _Cover(NamedTuple):
     masses: Floats
     peaks: Floats
     cumulated: Floats
+    served: NDArray[np.int64]  # by which form streamed parts are bounded
     H: Floats  # of all forms, one after the other
     b: Floats
     base: Floats
@@ -65,33 +72,45 @@ def _draw(cover, words, used, chosen, L, z):  # type: ignore[no-untyped-def]
 
     The better one is the highest of all forms; a kept bound has it already.
     """
-    parts, kappa = cover.parts, cover.kappa
+    parts, kappa, t = cover.parts, cover.kappa, chosen.size
     goal = words[used] * cover.cumulated[-1]
     used += 1
     r = min(np.searchsorted(cover.cumulated, goal, side="right"), cover.cumulated.size - 1)
-    if parts.offset[r] >= 0:
+    if parts.offset[r] != walk.COMMON:
         peak = cover.peaks[r]
         goal = words[used] * np.exp(cover.masses[r] - peak)
         used += 1
-        at = -1
+        bounds = cover.bounds[parts.offset[r] : parts.offset[r] + parts.size[r]]
+        if parts.offset[r] == walk.STREAMED:
+            f = cover.served[r]
+            form = walk.Form(cover.H[f], cover.b[f], cover.base[f], cover.least[f])
+            bounds = np.full(parts.size[r], -np.inf)
+            walk.fill_part(form, t, parts, r, walk.levels(form, t), bounds, 0)
+        at = 0
         reached = 0.0
-        for i in range(parts.offset[r], parts.offset[r] + parts.size[r]):
-            w = np.exp(-kappa * cover.bounds[i] - peak)
+        for i in range(bounds.size):
+            w = np.exp(-kappa * bounds[i] - peak)
             if w > 0.0:
                 at = i
             reached += w
             if reached >= goal:
                 break
-        walk.member(parts, r, at - parts.offset[r], cover.k, chosen)
-        return used, at, cover.bounds[at], cover.bounds[at]
+        walk.member(parts, r, at, cover.k, chosen)
+        if parts.offset[r] >= 0:
+            return used, parts.offset[r] + at, bounds[at], bounds[at]
+        return used, -1 - r, bounds[at], _highest(cover, chosen, bounds[at], L, z)
     walk.any_member(parts, r, words[used:], cover.k, chosen)
-    used += chosen.size
-    low = cover.lows[r]
-    better = low
+    used += t
+    return used, -1 - r, cover.lows[r], _highest(cover, chosen, cover.lows[r], L, z)
+
+
+@compiled(nogil=True)
+def _highest(cover, chosen, low, L, z):  # type: ignore[no-untyped-def]
+    """Return the highest bound of all forms on a support, which is not below `low`."""
     for f in range(cover.base.size):
         bound = walk.form_bound(cover.H[f], cover.b[f], cover.base[f], cover.least[f], chosen, L, z)
-        better = max(better, bound)
-    return used, -1 - r, low, better
+        low = max(low, bound)
+    return low
 
 
 @compiled(nogil=True)
@@ -99,7 +118,8 @@ def _tries(cover, words, chosen, share):  # type: ignore[no-untyped-def]
     """Draw until a support is not rejected by its bounds alone, or the words are used up.
 
     With chance `share` a draw is one of the single supports, which is left to the caller. Returns
-    how many tries were made, the support's place and bound, and the height that it has to pass.
+    how many tries were made, the support's place and bound, the height that it has to pass, and
+    how many words were used.
     """
     t = chosen.size
     L, z = np.empty((t, t)), np.empty(t)
@@ -107,13 +127,13 @@ def _tries(cover, words, chosen, share):  # type: ignore[no-untyped-def]
     while used + t + 4 <= words.size:
         tries += 1
         if words[used] < share:
-            return tries, _SINGLE, 0.0, 0.0
+            return tries, _SINGLE, 0.0, 0.0, used
         used, at, low, better = _draw(cover, words, used + 1, chosen, L, z)
         height = -np.log(words[used])
         used += 1
         if cover.kappa * (better - low) <= height:
-            return tries, at, low, height
-    return tries, _NONE, 0.0, 0.0
+            return tries, at, low, height, used
+    return tries, _NONE, 0.0, 0.0, used
 
 
 @compiled(nogil=True)
@@ -145,7 +165,13 @@ class Covering:
     """Parts that cover every support once, with bounds that rise where draws are rejected."""
 
     def __init__(
-        self, problem: Problem, kappa: float, allowance: Allowance, seed: tuple[int, ...]
+        self,
+        problem: Problem,
+        kappa: float,
+        allowance: Allowance,
+        seed: tuple[int, ...],
+        probe: RandomSource,
+        racing: bool,
     ) -> None:
         self._allowance = allowance
         self.problem = problem
@@ -154,13 +180,13 @@ class Covering:
         self._seed = np.array(seed, dtype=np.intp)
         self._singles: list[Support] = []
         self._weights = np.empty(0)
-        self._scored: set[int] = set()  # places whose bound is the score itself
         self._cost = 0.0  # of fits since bounds were raised, in nanoseconds
+        self._stacked: tuple[Floats, ...] | None = None
         self._order = problem.free
         first = self._expanded(self._seed)
         self._order = self._by_worth(first)
         self._forms = [self._reduced(first)]
-        self.settled = self._cover()
+        self.settled = self._cover(probe, racing)
 
     def _expanded(self, support: NDArray[np.intp]) -> Problem:
         """Return a problem of squared loss below this one, near it where that support's fit is."""
@@ -201,56 +227,102 @@ class Covering:
         base -= elimination_error(below, penalty)
         return walk.Form(np.ascontiguousarray(H), np.ascontiguousarray(b), base, penalty)
 
-    def _cover(self) -> bool:
-        """Part all supports by the first form; return whether what is not kept is light."""
-        t, kappa, form = self.problem.to_choose, self.kappa, self._forms[0]
-        best = -kappa * self.problem.score(self._seed)
-        light = best + math.log(self.problem.n_supports)
-        for _ in range(_LIGHTER):
+    def _cover(self, source: RandomSource, racing: bool) -> bool:
+        """Part all supports by the first form, finer and finer, until draws get through.
+
+        Return whether they do. In a race parts with one bound must not be among the heaviest: a
+        clock would be late for them.
+        """
+        t, kappa = self.problem.to_choose, self.kappa
+        light = math.log(self.problem.n_supports) - kappa * self.problem.score(self._seed)
+        through = -math.inf
+        for _ in range(_FINER):
             self._allowance.check()
-            parts, count, kept = walk.survey(form, t, kappa, light, _PARTS, _KEPT, _WIDE)
+            found, count, kept = walk.survey(
+                self._forms[0], t, kappa, light, _PARTS, _STREAMED, _WIDE
+            )
             if count == 0:
-                return False
-            others = np.count_nonzero(parts.offset[:count] < 0)
-            if others == 0 or light + math.log(others) <= best + 1.0:
                 break
-            light -= 2.0
-        self._parts = walk.Parts(*(np.ascontiguousarray(v[:count]) for v in parts))
-        self._bounds = np.full(kept, -math.inf)
-        self._lows = np.full(count, -math.inf)
-        self._masses, self._peaks = np.empty((2, count))
-        self._raise(form)
-        rest = self._parts.offset < 0
-        self._kept = np.flatnonzero(~rest)
-        self._starts = self._parts.offset[self._kept]
-        return bool(np.max(self._peaks[rest], initial=-math.inf) <= best - 1.0)
+            parts = walk.Parts(*(np.ascontiguousarray(v[:count]) for v in found))
+            if kept > _KEPT:
+                parts.offset[parts.offset >= 0] = walk.STREAMED
+                kept = 0
+            self._set(parts, np.full(count, -math.inf), np.full(kept, -math.inf))
+            for number in range(len(self._forms)):
+                self._raise(number, np.arange(count))
+            self._changed()
+            through = self._through(source)
+            common = parts.offset == walk.COMMON
+            peak = float(np.max(self._peaks[common], initial=-math.inf))
+            if not common.any():
+                return True
+            if through > -math.inf and not (racing and peak > self._log_mass + through - _AHEAD):
+                return True
+            light -= _STEP
+        return through > -math.inf
 
-    def _raise(self, form: walk.Form) -> None:
-        """Raise all bounds to those of a form, on all cores."""
-        count, t = self._masses.size, self.problem.to_choose
+    def _set(self, parts: walk.Parts, lows: Floats, bounds: Floats) -> None:
+        """Take parts and their bounds; what they weigh is found next."""
+        self._parts, self._lows, self._bounds = parts, lows, bounds
+        self._masses, self._peaks = np.full((2, lows.size), -math.inf)
+        self._served = np.full(lows.size, -1)
+        self._kept = np.flatnonzero(parts.offset >= 0)
+        self._kept = self._kept[np.argsort(parts.offset[self._kept])]
 
-        def work(first: int, last: int) -> None:
-            walk.fill(form, t, self._parts, first, last, self._bounds)
-            walk.part_bounds(form, self._parts, first, last, self._lows)
-            self._weigh(first, last)
+    def _through(self, source: RandomSource) -> float:
+        """Return, roughly, the log of the share of draws that are accepted; -inf if none was.
+
+        It is tried by other random numbers than a release's. What scores teach is kept.
+        """
+        chosen = np.empty(self.problem.to_choose, dtype=np.int64)
+        tried = fits = 0
+        for _ in range(_PROBES):
+            words = source.uniforms(_WORDS)
+            while fits < _FITS:
+                self._allowance.check()
+                tries, at, low, height, used = _tries(self._now, words, chosen, 0.0)
+                words = words[used:]
+                tried += tries
+                if at == _NONE:
+                    break
+                fits += 1
+                if self._decide(at, self._support(chosen), low, height, float):
+                    return -math.log(tried)
+        return -math.inf
+
+    def _raise(self, number: int, which: NDArray[np.int64]) -> None:
+        """Raise bounds of some parts to those of a form, on all cores."""
+        t, form = self.problem.to_choose, self._forms[number]
+        streamed = self._lows, self._served, self._masses, self._peaks
+
+        def work(some: NDArray[np.int64]) -> None:
+            walk.fill(form, t, self._parts, some, self._bounds)
+            walk.part_bounds(form, self._parts, some, self._lows)
+            walk.stream(form, number, t, self.kappa, self._parts, some, *streamed)
+            self._weigh(some)
 
         jobs = cores()
-        ends = np.linspace(0, count, min(4 * jobs, count) + 1).astype(int).tolist()
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(work, ends[:-1], ends[1:]))
-        self._cost = 0.0
-        self._changed()
+            list(pool.map(work, np.array_split(which, min(4 * jobs, which.size))))
 
-    def _weigh(self, first: int, last: int) -> None:
+    def _weigh(self, which: NDArray[np.int64]) -> None:
         walk.weigh(
-            self.kappa, self._parts, self._lows, self._bounds, first, last, self._masses, self._peaks
+            self.kappa, self._parts, self._lows, self._bounds, which, self._masses, self._peaks
         )
 
     def _changed(self) -> None:
+        """Make ready what draws need after weights have changed."""
         top = float(self._masses.max())
         cumulated = np.cumsum(np.exp(self._masses - top)) if top > -math.inf else np.zeros(1)
         self._log_mass = top + math.log(cumulated[-1]) if cumulated[-1] > 0.0 else -math.inf
-        forms = self._forms[-_FORMS:]
+        if self._stacked is None:
+            forms = self._forms
+            self._stacked = (
+                np.stack([form.H for form in forms]),
+                np.stack([form.b for form in forms]),
+                np.array([form.base for form in forms]),
+                np.array([form.least for form in forms]),
+            )
         self._now = _Cover(
             self.kappa,
             self._order.size,
@@ -260,11 +332,22 @@ class Covering:
             self._masses,
             self._peaks,
             cumulated,
-            np.stack([form.H for form in forms]),
-            np.stack([form.b for form in forms]),
-            np.array([form.base for form in forms]),
-            np.array([form.least for form in forms]),
+            self._served,
+            *self._stacked,
         )
+
+    def _expand(self, support: Support) -> None:
+        """Expand at one more support, and raise the bounds of all parts of some weight."""
+        form = self._reduced(self._expanded(support))
+        self._forms.append(form)
+        self._stacked = None
+        self._raise(len(self._forms) - 1, self._heavy())
+        self._cost = 0.0
+        self._changed()
+
+    def _heavy(self) -> NDArray[np.int64]:
+        least = self._log_mass - math.log(self._masses.size) - _NEGLIGIBLE
+        return np.flatnonzero(self._masses >= least)
 
     def _support(self, chosen: NDArray[np.int64]) -> Support:
         columns = [*self.problem.include, *self._order[chosen].tolist()]
@@ -280,13 +363,12 @@ class Covering:
                 alone = float(np.logaddexp.reduce(self._weights))
                 share = math.exp(alone - float(np.logaddexp(alone, self._log_mass)))
             words = source.uniforms(_WORDS)
-            _, at, low, height = _tries(self._now, words, chosen, share)
+            _, at, low, height, _ = _tries(self._now, words, chosen, share)
             if at == _SINGLE:
                 return self._singles[draw_index(self._weights, source)]
             if at != _NONE:
                 support = self._support(chosen)
-                kept, excess = self._decide(at, support, low, height, float)
-                if kept:
+                if self._decide(at, support, low, height, float):
                     return support
 
     def race(self, source: RandomSource) -> Support:
@@ -315,8 +397,7 @@ class Covering:
                 continue
             support = self._support(chosen)
             needed = partial(ring_height, now, -self.kappa * low)
-            kept, _ = self._decide(at, support, low, height, needed)
-            if kept:
+            if self._decide(at, support, low, height, needed):
                 return support
 
     def _check(self) -> None:
@@ -325,57 +406,102 @@ class Covering:
 
     def _decide(
         self, at: int, support: Support, low: float, height: float, rising: Callable[[float], float]
-    ) -> tuple[bool, float]:
-        """Score a support; a kept bound becomes the score, and others are raised where it pays."""
-        if at in self._scored:
-            return height >= rising(0.0), 0.0
-        kept, excess = decided(
-            self.problem, self.kappa, height, support, -self.kappa * low, rising
-        )
+    ) -> bool:
+        """Score a support; a rejection raises its bound, and others where that pays."""
+        kept, excess = decided(self.problem, self.kappa, height, support, -self.kappa * low, rising)
         if not kept:
             self._allowance.spend(1)
-            self._note(at, support, excess)
-        return kept, excess
+            self._learn(at, support, excess)
+        return kept
 
-    def _note(self, at: int, support: Support, excess: float) -> None:
-        n, k = self.problem.n_rows, self._order.size
-        self._cost += 2e5 + 60.0 * n * self.problem.size
+    def _learn(self, at: int, support: Support, excess: float) -> None:
+        """Take note of a score: of itself in the place `at`, if it has one, and of its fit."""
         if at >= 0:
-            self._score(at, support)
-        loose = self._parts.offset < 0
-        raising = 0.2 * n * k * k + 20.0 * self._bounds.size + 0.3 * loose.sum() * k**3
-        if not self.problem.quadratic and excess > _LOOSE and self._cost > raising:
-            self._forms.append(self._reduced(self._expanded(support)))
-            self._raise(self._forms[-1])
+            self._bounds[at] = max(
+                self._bounds[at], self.problem.enclose(support, COARSE / self.kappa)[0]
+            )
+            self._reweigh(at)
+        n, k = self.problem.n_rows, self._order.size
+        self._cost += 2e5 + 200.0 * n * self.problem.size
+        if self.problem.quadratic or not excess > _LOOSE or len(self._forms) == _FORMS:
+            return
+        heavy = self._heavy()
+        common = int(np.count_nonzero(self._parts.offset[heavy] == walk.COMMON))
+        raising = 0.2 * n * k * k + 20.0 * self._parts.size[heavy].sum() + 0.3 * common * k**3
+        if self._cost > raising:
+            self._expand(support)
 
-    def _score(self, at: int, support: Support) -> None:
-        """Put a support's score in the place of its bound."""
-        low, high = self.problem.enclose(support)
-        self._bounds[at] = (low + high) / 2
-        self._scored.add(at)
-        part = int(np.searchsorted(self._starts, at, side="right")) - 1
-        r = int(self._kept[part])
-        self._weigh(r, r + 1)
+    def _reweigh(self, at: int) -> None:
+        """Weigh the part with a bound that has changed."""
+        starts = self._parts.offset[self._kept]
+        r = int(self._kept[int(np.searchsorted(starts, at, side="right")) - 1])
+        self._weigh(np.array([r]))
         self._changed()
 
     def _open(self) -> None:
         """Score the heaviest support; one whose score is known gets a clock of its own."""
         self._allowance.spend(1)
         r = int(np.argmax(self._peaks))
-        if self._parts.offset[r] < 0:
-            raise UnprovenError(REFUSED)
+        if self._parts.offset[r] == walk.COMMON:
+            self._divide(r)
+            return
+        if self._parts.offset[r] == walk.STREAMED:
+            self._keep(r)
+            return
         first = int(self._parts.offset[r])
         at = first + int(np.argmin(self._bounds[first : first + int(self._parts.size[r])]))
         chosen = np.empty(self.problem.to_choose, dtype=np.int64)
         walk.member(self._parts, r, at - first, self._order.size, chosen)
         support = self._support(chosen)
-        if at not in self._scored:
-            before = self._bounds[at]
-            self._score(at, support)
-            self._note(-1, support, self.kappa * (self._bounds[at] - before))
+        low, high = self.problem.enclose(support, COARSE / self.kappa)
+        if self._bounds[at] < low:
+            self._learn(at, support, self.kappa * (low - self._bounds[at]))
             return
+        low, high = self.problem.enclose(support)
         self._singles.append(support)
-        self._weights = np.append(self._weights, -self.kappa * self._bounds[at])
+        self._weights = np.append(self._weights, -self.kappa * (low + high) / 2)
         self._bounds[at] = math.inf
-        self._weigh(r, r + 1)
+        self._reweigh(at)
+
+    def _keep(self, r: int) -> None:
+        """Keep the bounds of a streamed part from now on."""
+        self._parts.offset[r] = self._bounds.size
+        more = np.full(int(self._parts.size[r]), -math.inf)
+        self._bounds = np.concatenate([self._bounds, more])
+        self._kept = np.append(self._kept, r)
+        for number in range(len(self._forms)):
+            self._raise(number, np.array([r]))
+        self._changed()
+
+    def _divide(self, r: int) -> None:
+        """Divide a part with one bound by its first column: the supports with and without it."""
+        old, t, k = self._parts, self.problem.to_choose, self._order.size
+        length, first = int(old.length[r]), int(old.start[r])
+        rows = []
+        for longer in (length + 1, length):
+            left, columns = t - longer, k - first - 1
+            if left <= columns and left > 0:
+                rows.append((longer, math.comb(columns, left)))
+        kept = self._bounds.size
+        new = [np.delete(v, r, axis=0) for v in old]
+        for longer, size in rows:
+            prefix = old.prefix[r].copy()
+            prefix[length] = first
+            short = t - longer == 1 or size <= walk.MOST_IN_A_PART
+            row = prefix, longer, first + 1, kept if short else walk.COMMON, size if short else 0
+            new = [
+                np.concatenate([v, np.array([x], dtype=v.dtype)])
+                for v, x in zip(new, (*row, math.log(size)), strict=True)
+            ]
+            kept += size if short else 0
+        count = len(rows)
+        lows = np.concatenate([np.delete(self._lows, r), np.full(count, self._lows[r])])
+        more = np.full(kept - self._bounds.size, self._lows[r])
+        before = [np.delete(v, r) for v in (self._masses, self._peaks, self._served)]
+        self._set(walk.Parts(*new), lows, np.concatenate([self._bounds, more]))
+        for now, then in zip((self._masses, self._peaks, self._served), before, strict=True):
+            now[: then.size] = then
+        fresh = np.arange(lows.size - count, lows.size)
+        for number in range(len(self._forms)):
+            self._raise(number, fresh)
         self._changed()

@@ -12,9 +12,9 @@ from dpsubset.arrays import Floats
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import RandomSource, pick
 
-__all__ = ["decided", "draw_index", "new_clocks", "ring_height"]
+__all__ = ["COARSE", "decided", "draw_index", "new_clocks", "ring_height"]
 
-_COARSE = 1e-3  # width of the first interval of a score, in units of 1/kappa
+COARSE = 1e-3  # width of the first interval of a score, in units of 1/kappa
 
 
 def decided(
@@ -35,7 +35,7 @@ def decided(
         low, high = problem.enclose(support, gap)
         return max(kappa * low + log_weight, 0.0), max(kappa * high + log_weight, 0.0)
 
-    low, high = excess(_COARSE / kappa)
+    low, high = excess(COARSE / kappa)
     if rising(low) <= draw < rising(high):
         low, high = excess(0.0)
         low = high = (low + high) / 2

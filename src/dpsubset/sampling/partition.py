@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from dpsubset.problem import Problem
 from dpsubset.sampling.deciding import decided
 from dpsubset.sampling.pieces import Envelope, Listed, Piece, Support, Tail
 
-__all__ = ["Partition", "Verdict"]
+__all__ = ["Partition", "TooHard", "Verdict"]
 
 _PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
 _MEMORY = 4 << 30  # bytes that the pieces may take, roughly; beyond it the sampler gives up (T18)
@@ -31,6 +32,10 @@ _COUNTS = (100, 2000, 20_000)  # lengths of the lists that it is asked for
 _BOUNDED = 50_000  # supports of a region that are listed with bounds on their scores
 _LOST = 8  # rejections from lists of bounds before these are looked at
 _LOOSE = 1.0  # nats that bounds on single supports may lack before they are expanded anew
+
+
+class TooHard(Exception):
+    """So many refinements were not enough."""
 
 
 class Verdict(NamedTuple):
@@ -56,6 +61,7 @@ class Partition:
         self.problem = problem
         self.kappa = kappa
         self._refined = self._lost = 0
+        self._most = math.inf
         draw = 60.0 + 0.05 * problem.n_rows * problem.size
         self._quick = 60.0 / draw  # cost of a draw that needs no fit, against one that does
         self.pieces: list[Piece] = []
@@ -71,6 +77,15 @@ class Partition:
             return
         self._seed = start(self._maker)
         self._place_all(self._starting(everything))
+
+    @contextmanager
+    def at_most(self, refinements: int) -> Iterator[None]:
+        """Let draws raise TooHard after so many refinements."""
+        self._most = self._refined + refinements
+        try:
+            yield
+        finally:
+            self._most = math.inf
 
     def _weight(self, support: Support) -> float:
         """Return the exact log weight of a support."""
@@ -90,7 +105,7 @@ class Partition:
         return None
 
     def _starting(self, everything: Region) -> list[Region]:
-        if everything.to_choose > _PATTERNS_UP_TO:
+        if everything.to_choose > _PATTERNS_UP_TO or not self._maker.parted:
             return [everything]
         return [
             r
@@ -171,6 +186,9 @@ class Partition:
         log_weight = -self.kappa * self.problem.enclose(support, 1e-3 / self.kappa)[0]
         self._add(piece.lowered(support, log_weight), index)
         self._lost += 1
+        self._most -= 0.5
+        if self._refined >= self._most:
+            raise TooHard
         if self._lost >= _LOST and verdict.loose > _LOOSE and self._maker.expand(support):
             self._lost = 0
             for i, other in enumerate(self.pieces):
@@ -186,6 +204,8 @@ class Partition:
         self._allowance.spend(1)
         if self._allowance.over or len(self.pieces) * self._maker.memory() > _MEMORY:
             raise UnprovenError(REFUSED)
+        if self._refined >= self._most:
+            raise TooHard
         self._refined += 1
         if self._refined == _HARD:
             self._maker.prepare()
