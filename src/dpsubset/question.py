@@ -74,7 +74,10 @@ class Question:
         "depends on the data, which is outside the guarantee.",
     )
     sensitivity: str = option(
-        "tight", "mechanism", "tight, or paper: the published, looser constant."
+        "tight",
+        "mechanism",
+        "How far one row moves a score: tight, largest (the largest loss of a row, never smaller), "
+        "or paper (the published, looser constant).",
     )
     count: int | None = option(
         None, "mechanism", "top-r: how many best supports keep their own weight."

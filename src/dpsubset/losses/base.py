@@ -40,15 +40,22 @@ class Loss(ABC):
     """A loss l(y, t) >= 0, convex in the prediction t, summed over rows (T1).
 
     A custom loss gives `value`, `conjugate`, `largest` and `rows`, and is known by its name
-    after `register`; `check` tells whether the four belong together.
+    after `register`; `check` tells whether the four belong together. With `spread` it needs less
+    noise.
     """
 
     name: ClassVar[str]
     classification: ClassVar[bool] = False  # y in {-1, +1}
     smooth: ClassVar[bool] = False  # differentiable everywhere: no envelope is needed
     symmetric: ClassVar[bool] = False  # l(y, t) = l(-y, -t): the classes may be exchanged
-    precision: ClassVar[float] = 2.5e-11  # of a score, in units of n * Delta (T19)
+    precision: ClassVar[float] = 2.5e-11  # of a score, in units of n times `largest` (T19)
     parameters: tuple[float, ...] = ()
+
+    def __init_subclass__(cls) -> None:
+        """Let a loss with values of its own not inherit the spread of another's."""
+        super().__init_subclass__()
+        if {"value", "largest"} & vars(cls).keys() and "spread" not in vars(cls):
+            cls.spread = Loss.spread  # type: ignore[method-assign]
 
     @abstractmethod
     def value(self, y: Floats, t: Floats) -> Floats:
@@ -61,6 +68,14 @@ class Loss(ABC):
     @abstractmethod
     def largest(self, y_bound: float, t_bound: float) -> float:
         """Return the largest l(y, t) over |y| <= y_bound, |t| <= t_bound (T2)."""
+
+    def spread(self, y_bound: float, t_bound: float) -> float:
+        """Return the largest difference of l(y, t) and l(y, u) over |t|, |u| <= t_bound, one y.
+
+        It is how far one row moves what mechanisms see of the scores (T38). A loss that does not
+        give it pays for its largest value, which is never less.
+        """
+        return self.largest(y_bound, t_bound)
 
     def published(self, y_bound: float, t_bound: float) -> float:
         """Return the paper's bound on the same maximum, to reproduce its figures (T2)."""

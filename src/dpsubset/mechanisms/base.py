@@ -29,7 +29,7 @@ from dpsubset.privacy import (
 from dpsubset.privacy.guarantee import rounded_up, seeded_if
 from dpsubset.privacy.ledger import as_ledger
 from dpsubset.privacy.shown import fields_html
-from dpsubset.problem import Problem, check_problem
+from dpsubset.problem import RULES, Problem, check_problem
 from dpsubset.records import charging, described, record
 from dpsubset.sampling.pieces import Support, list_region
 
@@ -102,8 +102,9 @@ class Mechanism(ABC):
         The budget of one release.
     neighbours : "replace-one" or "add-remove"
         Which tables the guarantee compares. Under add-remove the number of rows is private too.
-    sensitivity : "tight" or "paper"
-        The bound on how far one row moves a score (T2).
+    sensitivity : "tight", "largest" or "paper"
+        The bound on how far one row moves a score: against the others (T38), by itself (T2), or
+        the paper's.
     limits : Limits, optional
         Limits on the work; at a limit nothing is released (UnprovenError). Whether one is reached
         depends on the data, so a limit is outside every guarantee (T18).
@@ -123,7 +124,7 @@ class Mechanism(ABC):
     def __post_init__(self) -> None:
         self.epsilon = positive(self.epsilon, "epsilon")
         self.neighbours = check_neighbours(self.neighbours)
-        self.sensitivity = one_of(self.sensitivity, "sensitivity rule", ("tight", "paper"))
+        self.sensitivity = one_of(self.sensitivity, "sensitivity rule", RULES)
         self.limits = check_limits(self.limits)
         self.ledger = as_ledger(self.ledger)
 
@@ -143,7 +144,7 @@ class Mechanism(ABC):
             self.epsilon,
             self.neighbours,
             problem.sensitivity(self.sensitivity),
-            problem.loss.precision,
+            problem.precision(self.sensitivity),
             bounds=problem.public_bounds,
         )
 
