@@ -60,6 +60,14 @@ class Question:
         "privacy",
         "replace-one, or add-remove (the number of rows is private, too).",
     )
+    offset_share: float = option(
+        0.0,
+        "privacy",
+        "The part of epsilon that buys an offset of all predictions: a private median of the "
+        "target, or the log odds of the second class; 0 for none. It is released, too. Helps where "
+        "a target lies far from the middle of its bounds, or a class is rare, and the radius is "
+        "small.",
+    )
     seed: Any = option(
         None,
         "privacy",

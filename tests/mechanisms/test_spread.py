@@ -14,12 +14,24 @@ from dpsubset import Exponential, MarkovChain, Mistakes, PermuteAndFlip, Problem
 from dpsubset.audit import exact_pairs, families
 from dpsubset.audit.exact import Laws
 from dpsubset.errors import InputError
-from dpsubset.losses import Absolute, Huber, Logistic, Loss, Squared, as_loss, check
+from dpsubset.losses import (
+    Absolute,
+    Hinge,
+    Huber,
+    HuberHinge,
+    Logistic,
+    Loss,
+    Offset,
+    Quantile,
+    Squared,
+    as_loss,
+    check,
+)
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy.guarantee import rounded_up
 
 RELATIONS = ("replace-one", "add-remove")
-LOSSES = (
+LOSSES: tuple[Any, ...] = (
     "squared",
     "absolute",
     "quantile:0.2",
@@ -31,6 +43,9 @@ LOSSES = (
     "logistic",
     "huber_hinge:0.2",
     "huber_hinge:2",
+    Offset(Hinge(), -0.6),
+    Offset(Logistic(), -2.0),
+    Offset(HuberHinge(0.5), -1.0),
 )
 RADII = (0.2, 0.7, 1.5)
 
@@ -44,8 +59,8 @@ def by_grid(loss: Loss, y_bound: float, t_bound: float, points: int = 401) -> fl
     return float(np.ptp(values, axis=1).max())
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_the_spread_is_what_a_grid_finds(name: str) -> None:
+@pytest.mark.parametrize("name", LOSSES, ids=str)
+def test_the_spread_is_what_a_grid_finds(name: Any) -> None:
     loss = as_loss(name)
     for y_bound, t_bound in itertools.product((0.3, 1.0, 4.0), (0.01, 0.3, 0.9, 1.0, 1.3, 6.0)):
         bound = 1.0 if loss.classification else y_bound
@@ -107,7 +122,7 @@ def test_check_finds_a_spread_that_forgets_far_targets() -> None:
 # ---- rules, rounding and what is measured by the size of scores -------------------------------
 
 
-def small(loss: str, radius: float = 0.2, n: int = 30, size: int = 2, **more: Any) -> Problem:
+def small(loss: Any, radius: float = 0.2, n: int = 30, size: int = 2, **more: Any) -> Problem:
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (n, 4)), rng.choice([-1.0, 1.0], n)
     labels = as_loss(loss).classification
@@ -116,8 +131,8 @@ def small(loss: str, radius: float = 0.2, n: int = 30, size: int = 2, **more: An
     return Problem(X, y, loss=loss, **shape)
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_rounding_is_measured_by_the_largest_value(name: str) -> None:
+@pytest.mark.parametrize("name", LOSSES, ids=str)
+def test_rounding_is_measured_by_the_largest_value(name: Any) -> None:
     problem = small(name)
     largest, tight = problem.sensitivity("largest"), problem.sensitivity()
     assert tight < 0.9 * largest
@@ -166,7 +181,7 @@ def test_records_keep_the_name_of_the_rule() -> None:
 # ---- corner tables ------------------------------------------------------------------------------
 
 
-def corner_problems(loss: str, radius: float, size: int, neighbours: str) -> list[Problem]:
+def corner_problems(loss: Any, radius: float, size: int, neighbours: str) -> list[Problem]:
     """Return two neighbours on whose two disjoint supports one row acts as hard as it can.
 
     All rows but the last pull both supports to the end of the ball, many more the first one. The
@@ -181,8 +196,8 @@ def corner_problems(loss: str, radius: float, size: int, neighbours: str) -> lis
     rows = np.vstack([pull, lead])
     good = 1.0 if kind.classification else min(1.0, 1.0 / reach)
     sign = 1.0
-    if kind.name == "quantile" and kind.parameters[0] > kind.parameters[1]:
-        sign = -1.0
+    if isinstance(kind, Offset) or (isinstance(kind, Quantile) and kind.tau > 0.5):
+        sign = -1.0  # the target that a row's loss moves most for
     bad, fine = np.full(size, sign), np.full(size, -sign * good)
     last = np.concatenate([fine, bad, [-sign]])
     other = np.vstack([rows, np.concatenate([bad, fine, [-sign]])])
@@ -194,8 +209,8 @@ def corner_problems(loss: str, radius: float, size: int, neighbours: str) -> lis
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
-@pytest.mark.parametrize("name", LOSSES)
-def test_one_row_moves_two_supports_apart_by_the_spread(name: str, neighbours: str) -> None:
+@pytest.mark.parametrize("name", LOSSES, ids=str)
+def test_one_row_moves_two_supports_apart_by_the_spread(name: Any, neighbours: str) -> None:
     """By twice the spread where a row is replaced: no smaller sensitivity would do."""
     for radius, size in itertools.product(RADII, (1, 2)):
         problems = corner_problems(name, radius, size, neighbours)
@@ -216,9 +231,9 @@ def tenth_less(kind: type[Mechanism]) -> type[Mechanism]:
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", LOSSES, ids=str)
 def test_a_corner_table_uses_epsilon_up_and_catches_a_tenth_less(
-    name: str, neighbours: str
+    name: Any, neighbours: str
 ) -> None:
     for radius, kind in itertools.product(RADII, (Exponential, PermuteAndFlip)):
         problems, laws = corner_problems(name, radius, 1, neighbours), Laws()
@@ -245,9 +260,9 @@ MECHANISMS: dict[str, Callable[[str], Mechanism]] = {
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", LOSSES, ids=str)
 def test_no_mechanism_exceeds_its_guarantee_where_the_spread_is_small(
-    name: str, neighbours: str
+    name: Any, neighbours: str
 ) -> None:
     """On small balls, where the spread is well below the largest loss."""
     gained, laws, least = 0, Laws(), 1.0
@@ -270,7 +285,7 @@ def test_no_mechanism_exceeds_its_guarantee_where_the_spread_is_small(
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("name", ["absolute", "squared", "hinge", "logistic"])
 def test_mistakes_keeps_epsilon_where_its_gap_exceeds_the_spread(
-    name: str, neighbours: str
+    name: Any, neighbours: str
 ) -> None:
     """T6's condition is about the smaller sensitivity, too, and its guarantee says so."""
     mechanism, inside, worst = Mistakes(1.0, neighbours=neighbours), 0, 0.0

@@ -15,7 +15,7 @@ from dpsubset.errors import InputError
 from dpsubset.limits import Allowance
 from dpsubset.losses.fitting import envelope, fit_rows
 
-__all__ = ["Fit", "Loss"]
+__all__ = ["Fit", "Loss", "compiled_rows"]
 
 _KINKED = (
     "objective perturbation needs bounds on the slope and the curvature of the loss, which the {} "
@@ -44,9 +44,9 @@ class Loss(ABC):
     noise.
     """
 
-    name: ClassVar[str]
+    name: str
     classification: ClassVar[bool] = False  # y in {-1, +1}
-    smooth: ClassVar[bool] = False  # differentiable everywhere: no envelope is needed
+    smooth: bool = False  # differentiable everywhere: no envelope is needed
     symmetric: ClassVar[bool] = False  # l(y, t) = l(-y, -t): the classes may be exchanged
     precision: ClassVar[float] = 2.5e-11  # of a score, in units of n times `largest` (T19)
     parameters: tuple[float, ...] = ()
@@ -144,7 +144,11 @@ class Loss(ABC):
 
     def compiled(self) -> tuple[Any, Floats, bool]:
         """Return what the compiled fit needs to know of the loss."""
-        return _pointer(type(self).rows), np.array(self.parameters, dtype=np.float64), self.smooth
+        return (
+            compiled_rows(type(self).rows),
+            np.array(self.parameters, dtype=np.float64),
+            self.smooth,
+        )
 
     def slopes(self, y: Floats, t: Floats) -> Floats:
         """Return a slope of the loss in t for every row, a point of the conjugate's domain."""
@@ -165,7 +169,7 @@ class Loss(ABC):
 _POINTERS: dict[Callable[..., None], Any] = {}
 
 
-def _pointer(rows: Callable[..., None]) -> Any:
+def compiled_rows(rows: Callable[..., None]) -> Any:
     """Compile a loss's row function once."""
     if rows not in _POINTERS:
         _POINTERS[rows] = pointer(rows)
