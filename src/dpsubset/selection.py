@@ -62,7 +62,6 @@ class Selection(Question):
             partial(positive, self.ridge, "ridge", zero=True),
             partial(yes_or_no, self.intercept, self._called("intercept")),
             lambda: as_loss(self.loss),
-            lambda: self.offset,
             lambda: self.made,
             lambda: self.checked_seed,
             self._check_columns,
@@ -139,8 +138,10 @@ class Selection(Question):
                 f"{self._called('offset_share')} must be 0 (no offset) or a number below 1, not "
                 f"{share!r}"
             )
+        if share == 0:
+            return None
         epsilon = positive(self._selection_epsilon(), "epsilon")
-        return PrivateOffset(share * epsilon, self.neighbours) if share else None
+        return PrivateOffset(float(share) * epsilon, self.neighbours)
 
     def _check_offset(self) -> None:
         """Refuse an offset where it would change nothing, or its guarantee would not hold."""
