@@ -26,7 +26,13 @@ from dpsubset.mechanisms import Mechanism, Release
 from dpsubset.mechanisms.named import OWN_OPTIONS, UNSCALED, make_mechanism
 from dpsubset.mechanisms.offset import PrivateOffset, moved, widest
 from dpsubset.privacy import Guarantee, as_randomness, compose
-from dpsubset.privacy.guarantee import decimal_rest, decimal_sum, rounded_up, seeded_if
+from dpsubset.privacy.guarantee import (
+    decimal_rest,
+    decimal_sum,
+    rounded_down,
+    rounded_up,
+    seeded_if,
+)
 from dpsubset.privacy.ledger import LedgerLike, as_ledger
 from dpsubset.problem import Origin, Problem
 from dpsubset.question import Question
@@ -140,8 +146,9 @@ class Selection(Question):
             )
         if share == 0:
             return None
-        epsilon = positive(self._selection_epsilon(), "epsilon")
-        return PrivateOffset(float(share) * epsilon, self.neighbours)
+        whole = positive(self._selection_epsilon(), "epsilon")
+        exact = Fraction(repr(float(share))) * Fraction(repr(whole))  # 0.05 of 3 is 0.15
+        return PrivateOffset(rounded_down(exact), self.neighbours)
 
     def _check_offset(self) -> None:
         """Refuse an offset where it would change nothing, or its guarantee would not hold."""

@@ -34,6 +34,7 @@ from dpsubset.data.target import Target
 from dpsubset.errors import BudgetError, InputError
 from dpsubset.losses import Absolute, Hinge, HuberHinge, Logistic, Loss, Offset, as_loss, check
 from dpsubset.mechanisms.offset import PrivateOffset, grid, moved
+from dpsubset.model import Model
 from dpsubset.privacy import as_randomness
 from dpsubset.selection import Selection
 
@@ -349,6 +350,12 @@ def test_without_a_share_nothing_changes() -> None:
     assert set(release.to_dict()["released"]) == {"positions", "columns"}
 
 
+def test_shares_are_decimals() -> None:
+    promise = selection_of(epsilon=3.0, offset_share=0.05).guarantee()
+    assert promise.epsilon == 3.0
+    assert "(epsilon 0.15) followed by permute-and-flip mechanism (epsilon 2.85)" in str(promise)
+
+
 def test_the_guarantee_covers_every_offset() -> None:
     selection = selection_of("logistic", epsilon=1.0)
     problem = selection.rehearsal()
@@ -398,6 +405,13 @@ def test_an_offset_for_labels_needs_their_names() -> None:
     schema = Schema.of(None, 2, (-1, 1), Target(None))
     with pytest.raises(InputError, match="must be public: give classes"):
         Selection(schema=schema, size=1, loss="logistic", offset_share=0.1)
+
+
+def test_a_model_has_an_intercept_of_its_own() -> None:
+    schema = Schema.of(None, 2, (-1, 1), Target((0.0, 1.0)))
+    assert Model(schema=schema, size=1).offset is None
+    with pytest.raises(InputError, match="offset_share is for selections"):
+        Model(schema=schema, size=1, offset_share=0.1)
 
 
 def test_mistakes_with_a_test_takes_an_offset() -> None:
