@@ -24,6 +24,9 @@ class Clone(Loss):
     def largest(self, y_bound: float, t_bound: float) -> float:
         return (y_bound + t_bound) ** 2
 
+    def spread(self, y_bound: float, t_bound: float) -> float:
+        return (y_bound + t_bound) ** 2 - max(0.0, y_bound - t_bound) ** 2
+
     @staticmethod
     def rows(
         y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any

@@ -73,17 +73,19 @@ class Case:
         return float(loss_values(self.loss, y, np.zeros_like(y)).sum())
 
     def delta(self, rule: str = "tight") -> float:
-        """Return the largest value of one row's loss (T2), or the paper's larger bound."""
+        """Return how far one row moves a score.
+
+        tight: against all others, what one target's loss can rise above its least value (T38);
+        largest: by itself, the largest value of a row's loss (T2); paper: the paper's larger bound.
+        """
         reach = self.radius * self.x_bound * math.sqrt(self.size)
-        far = self.y_bound + reach
-        name, parameter = parted(self.loss)
-        if name == "squared":
-            return far**2 if rule == "tight" else 2 * self.y_bound**2 + 2 * reach**2
-        if name == "quantile":
-            return max(parameter, 1 - parameter) * far
-        if name == "huber":
-            return far**2 if far <= parameter else 2 * parameter * far - parameter**2
-        return {"absolute": far, "hinge": 1 + reach, "logistic": np.logaddexp(0.0, reach)}[name]
+        if rule == "paper" and self.loss == "squared":
+            return 2 * self.y_bound**2 + 2 * reach**2
+        y = np.array([1.0]) if self.loss in LABELLED else self.y_bound * np.linspace(-1, 1, 2001)
+        ends = loss_values(self.loss, y, -reach), loss_values(self.loss, y, reach)
+        nearest = np.full(1, reach) if self.loss in LABELLED else np.clip(y, -reach, reach)
+        least = loss_values(self.loss, y, nearest) if rule == "tight" else 0.0
+        return float((np.maximum(*ends) - least).max())
 
     def kappa(self, epsilon: float, neighbours: str, rule: str = "tight") -> float:
         halves = {"replace-one": 2.0, "add-remove": 1.0}[neighbours]

@@ -587,7 +587,7 @@ SEARCHES = spoiled(
         "solver": SOLVERS,
         "limits": LIMITS,
         "support": st.sampled_from([(0, 1), [0], [2, 1, 0]]),
-        "rule": st.sampled_from(["tight", "paper"]),
+        "rule": st.sampled_from(["tight", "largest", "paper"]),
     }
 )
 
@@ -615,7 +615,7 @@ def _telling(X: Any, y: Any, t: int) -> list[int]:
 
 LEDGER = often(None, seldom=("ledger: with room",))
 COMMON = {"epsilon": EPSILON, "neighbours": NEIGHBOURS, "limits": LIMITS, "ledger": LEDGER}
-SCORED = COMMON | {"sensitivity": st.sampled_from(["tight", "paper"])}
+SCORED = COMMON | {"sensitivity": st.sampled_from(["tight", "largest", "paper"])}
 SEARCHED = SCORED | {"solver": SOLVERS, "accept_gap": st.booleans()}
 SELECTOR = often(None, "lasso", seldom=("l1-svm", _telling, lambda X, y, t: [0, "a", 1.5, 99]))
 MECHANISMS: dict[str, dict[str, st.SearchStrategy[Any]]] = {

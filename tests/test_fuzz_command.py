@@ -391,7 +391,7 @@ OPTIONS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "count": often(None),
         "trials": often(None),
         "accounting": often(None),
-        "sensitivity": often(None, "paper"),
+        "sensitivity": often(None, "largest", "paper"),
         "output": often(None, "out.json"),
         "flag": often("--intercept", "--json", "--quiet", "--timings", "--no-intercept"),
     },

@@ -83,6 +83,7 @@ def test_supports_are_checked() -> None:
 def test_sensitivity_rules() -> None:
     problem = Problem(X, Y, **GOOD)
     assert problem.sensitivity() == pytest.approx((1 + np.sqrt(2)) ** 2)
+    assert problem.sensitivity("largest") == problem.sensitivity()
     assert problem.sensitivity("paper") == pytest.approx(2 + 4)
 
 

@@ -88,7 +88,7 @@ def test_buckets_are_never_above_the_recorded_ones(recorded: Recorded) -> None:
 def test_hinge_is_never_above_the_recorded_objective(path: Path) -> None:
     """The recorded fits are inexact, and the searches beyond one mistake were not the best."""
     recorded = Recorded(path)
-    problem, off = recorded.problem, INEXACT * recorded.problem.sensitivity()
+    problem, off = recorded.problem, INEXACT * recorded.problem.sensitivity("largest")
     supports = [*recorded.supports.tolist(), *recorded.mistakes_supports.tolist()]
     ours = np.array([problem.score(support) for support in supports])
     theirs = np.concatenate([recorded.scores, recorded.mistakes_scores])

@@ -42,7 +42,7 @@ def whole(value: Any, name: str, least: int, most: int = 10**9) -> int:
 def one_of(value: Any, what: str, allowed: Iterable[str]) -> str:
     """Return a word, or say which ones there are.
 
-    >>> one_of("tight", "sensitivity rule", ("tight", "paper"))
+    >>> one_of("tight", "sensitivity rule", ("tight", "largest", "paper"))
     'tight'
     """
     if not isinstance(value, str) or value not in allowed:

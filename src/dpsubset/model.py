@@ -49,6 +49,8 @@ class Model(ModelQuestion, Selection):
 
     def __post_init__(self) -> None:
         self._make_plain()
+        if self.offset_share != 0:
+            raise InputError("offset_share is for selections; a model has an intercept of its own")
         at_once(
             partial(positive, self.epsilon, "epsilon"),
             self._check_share,

@@ -23,7 +23,10 @@ from dpsubset.limits import Allowance
 from dpsubset.losses import Fit, Loss, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
 
-__all__ = ["IMPRECISE", "Origin", "Problem"]
+__all__ = ["IMPRECISE", "RULES", "Origin", "Problem"]
+
+RULES = ("tight", "largest", "paper")  # for the sensitivity of scores
+_NARROWEST = 1000.0  # what the tight rule may gain: rounding counts by as much more (T19.4)
 
 IMPRECISE = (
     "a score could not be computed as precisely as the guarantee needs, so nothing is released; "
@@ -248,19 +251,31 @@ class Problem:
         """Return by name what table and target are clipped to, and the radius."""
         return ("x", self.x_bound), ("y", self.y_bound), ("radius", self.radius)
 
-    def sensitivity(self, rule: str = "tight") -> float:
-        """Return Delta: how far replacing or adding one row moves any score (T2).
+    def sensitivity(self, rule: str = "tight", reach: float | None = None) -> float:
+        """Return Delta: how far one row moves any score, against all others (T2, T38).
 
-        rule="tight" is the largest value of the loss; rule="paper" the paper's looser Lemma.
+        rule="tight" is the loss's spread; rule="largest" its largest value, which bounds how far a
+        score moves by itself; rule="paper" the paper's looser Lemma. `reach` is the largest
+        prediction, where it is not that of coefficients in the ball.
         """
-        t_bound = self.radius * self.x_bound * math.sqrt(self.size)
-        rules = {"tight": self.loss.largest, "paper": self.loss.published}
-        return rules[one_of(rule, "sensitivity rule", rules)](self.y_bound, t_bound)
+        one_of(rule, "sensitivity rule", RULES)
+        t_bound = reach or self.radius * self.x_bound * math.sqrt(self.size)
+        if rule == "paper":
+            return self.loss.published(self.y_bound, t_bound)
+        largest = self.loss.largest(self.y_bound, t_bound)
+        if rule == "largest":
+            return largest
+        return max(self.loss.spread(self.y_bound, t_bound), largest / _NARROWEST)
+
+    def precision(self, rule: str = "tight", reach: float | None = None) -> float:
+        """Return the rounding of a score, in units of n times the sensitivity (T19.4)."""
+        size = self.sensitivity("largest", reach) / self.sensitivity(rule, reach)
+        return self.loss.precision * size
 
     @property
     def slack(self) -> float:
         """Bound on the rounding error of a score or a lower bound (T19)."""
-        return self.loss.precision * max(self.n_rows, 1) * self.sensitivity()
+        return self.loss.precision * max(self.n_rows, 1) * self.sensitivity("largest")
 
     def within(self, allowance: Allowance) -> Problem:
         """Return the same problem for a job whose fits end, by OutOfTime, with the job's seconds.

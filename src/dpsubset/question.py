@@ -60,6 +60,14 @@ class Question:
         "privacy",
         "replace-one, or add-remove (the number of rows is private, too).",
     )
+    offset_share: float = option(
+        0.0,
+        "privacy",
+        "The part of epsilon that buys an offset of all predictions: a private median of the "
+        "target, or the log odds of the second class; 0 for none. It is released, too. Helps where "
+        "a target lies far from the middle of its bounds, or a class is rare, and the radius is "
+        "small.",
+    )
     seed: Any = option(
         None,
         "privacy",
@@ -74,7 +82,10 @@ class Question:
         "depends on the data, which is outside the guarantee.",
     )
     sensitivity: str = option(
-        "tight", "mechanism", "tight, or paper: the published, looser constant."
+        "tight",
+        "mechanism",
+        "How far one row moves a score: tight, largest (the largest loss of a row, never smaller), "
+        "or paper (the published, looser constant).",
     )
     count: int | None = option(
         None, "mechanism", "top-r: how many best supports keep their own weight."

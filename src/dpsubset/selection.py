@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,20 @@ from dpsubset.data.schema import Schema
 from dpsubset.errors import InputError, at_once
 from dpsubset.losses import Loss, as_loss
 from dpsubset.mechanisms import Mechanism, Release
-from dpsubset.mechanisms.named import OWN_OPTIONS, make_mechanism
-from dpsubset.privacy import Guarantee
-from dpsubset.privacy.guarantee import rounded_up
+from dpsubset.mechanisms.named import OWN_OPTIONS, UNSCALED, make_mechanism
+from dpsubset.mechanisms.offset import PrivateOffset, moved, widest
+from dpsubset.privacy import Guarantee, as_randomness, compose
+from dpsubset.privacy.guarantee import (
+    decimal_rest,
+    decimal_sum,
+    rounded_down,
+    rounded_up,
+    seeded_if,
+)
 from dpsubset.privacy.ledger import LedgerLike, as_ledger
 from dpsubset.problem import Origin, Problem
 from dpsubset.question import Question
+from dpsubset.records import charging
 
 __all__ = ["Selection", "check_seed", "loss_name", "shortfall"]
 
@@ -65,6 +73,7 @@ class Selection(Question):
             self._check_columns,
         )
         self._check_loss()
+        self._check_offset()
         self.guarantee()  # on no rows: what is wrong for all tables shows now
 
     def _make_plain(self) -> None:
@@ -126,12 +135,59 @@ class Selection(Question):
         return check_seed(self.seed, self._called("seed"))
 
     @cached_property
+    def offset(self) -> PrivateOffset | None:
+        """What draws the offset of all predictions, if there is to be one (T39)."""
+        share = self.offset_share
+        good = isinstance(share, Real) and not isinstance(share, bool)
+        if not (good and 0.0 <= share < 1.0):
+            raise InputError(
+                f"{self._called('offset_share')} must be 0 (no offset) or a number below 1, not "
+                f"{share!r}"
+            )
+        if share == 0:
+            return None
+        whole = positive(self._selection_epsilon(), "epsilon")
+        exact = Fraction(repr(float(share))) * Fraction(repr(whole))  # 0.05 of 3 is 0.15
+        return PrivateOffset(rounded_down(exact), self.neighbours)
+
+    def _check_offset(self) -> None:
+        """Refuse an offset where it would change nothing, or its guarantee would not hold."""
+        if self.offset is None:
+            return
+        name = self._called("offset_share")
+        if not isinstance(self.mechanism, str):
+            raise InputError(
+                f"{name} is for mechanisms by name: a mechanism object brings its own epsilon"
+            )
+        if self.mechanism in UNSCALED:
+            raise InputError(f"{self.mechanism} looks at no scores: leave {name} at 0")
+        if self.made.guarantee(self.rehearsal()).condition is not None:
+            raise InputError(
+                f"the guarantee of {self.mechanism} has a condition on the table, which an offset "
+                f"would change: leave {name} at 0, or choose a mechanism without a condition"
+            )
+        if self.schema.target.limits is None and self.schema.target.classes is None:
+            raise InputError(
+                f"{name} tells which of the two classes is the larger one, so which is which must "
+                "be public: give classes=(first, second), or --classes first,second"
+            )
+
+    @property
+    def _spent(self) -> float:
+        """What mechanism and offset spend together, if nothing weakens the guarantee."""
+        own = [] if self.offset is None else [self.offset.epsilon]
+        return decimal_sum([self.made.epsilon, *own])
+
+    @cached_property
     def made(self) -> Mechanism:
         """The mechanism: the one that was given, or made by its name and options."""
         if isinstance(self.mechanism, str):
+            epsilon = self._selection_epsilon()
+            if self.offset is not None:
+                epsilon = decimal_rest(epsilon, self.offset.epsilon)
             return make_mechanism(
                 self.mechanism,
-                self._selection_epsilon(),
+                epsilon,
                 neighbours=self.neighbours,
                 sensitivity=self.sensitivity,
                 max_seconds=self.max_seconds,
@@ -152,7 +208,7 @@ class Selection(Question):
         return {name: getattr(self, name) for name in OWN_OPTIONS}
 
     def _selection_epsilon(self) -> float:
-        """Return what a mechanism given by its name may spend."""
+        """Return what a mechanism given by its name may spend, and its offset."""
         return self.epsilon
 
     def _check_twice_given(self, mechanism: Mechanism) -> None:
@@ -217,6 +273,8 @@ class Selection(Question):
             "always_include": [schema.label(j) for j in self._included],
             "exclude": [schema.label(j) for j in self._excluded],
         }
+        if self.offset is not None:
+            asked["offset_share"] = self.offset_share
         if schema.target.classes is not None:
             asked["classes"] = [str(name) for name in schema.target.classes]
         if isinstance(self.seed, Integral):
@@ -228,20 +286,46 @@ class Selection(Question):
 
         The number of rows matters for few mechanisms, under replace-one only.
         """
-        return self.made.guarantee(problem or self.rehearsal())
+        problem = problem or self.rehearsal()
+        if self.offset is None:
+            return self.made.guarantee(problem)
+        parts = [self.offset.guarantee(problem), widest(self.made, problem)]
+        return compose([_with_share(part) for part in parts])
 
     def weaker(self, problem: Problem) -> str | None:
         """Say in what the guarantee is weaker than the epsilon asked for, if it is."""
-        return shortfall(self.guarantee(problem), self.made.epsilon, self.delta or 0.0)
+        return shortfall(self.guarantee(problem), self._spent, self.delta or 0.0)
 
     def release(self, table: Table | Problem, ledger: LedgerLike = None) -> Release:
         """Spend the budget: select columns of a table, or of the problem it poses."""
         problem = self.posed(table)
+        if self.offset is not None:
+            return self._release_with(self.offset, problem, ledger)
         mechanism = copy(self.made)
         mechanism.ledger = self.check_ledger(ledger) or mechanism.ledger
         if self.seed is None:
             return mechanism.release(problem)
         return mechanism.experiment(problem, self.checked_seed)
+
+    def _release_with(self, offset: PrivateOffset, problem: Problem, ledger: LedgerLike) -> Release:
+        """Release an offset, then columns for predictions that start from it; charged once."""
+        seed = self.checked_seed
+        randomness = as_randomness(seed)  # one stream for both draws
+        promise = seeded_if(seed is not None, self.guarantee(problem))
+        asked, origin = self.made.asked(problem), problem.origin
+        with charging(self.check_ledger(ledger), promise, asked) as write:
+            start = offset.draw(problem, randomness)
+            support = self.made.chosen(moved(problem, start), randomness)
+            told = self._in_units(start)
+            write(origin.released(support) | {"offset": told})
+        return Release.of(origin, support, promise, asked, told)
+
+    def _in_units(self, offset: float) -> float:
+        """Return an offset in the units of the target; log odds have none."""
+        if self.schema.target.limits is None:
+            return offset
+        lower, upper = narrowed(self.schema.target.limits, self.clip)
+        return float(lower / 2 + upper / 2 + offset * (upper / 2 - lower / 2))
 
     def posed(self, table: Table | Problem) -> Problem:
         """Return the problem of a table; one that another selection posed is refused."""
@@ -283,6 +367,11 @@ class Selection(Question):
             what = f"it has {', '.join(unknown)}" if unknown else "it has no schema"
             raise InputError(f"not a selection: {what}; give what Selection.to_dict returned")
         return cls(**{**given, "schema": Schema.from_dict(given["schema"])})
+
+
+def _with_share(part: Guarantee) -> Guarantee:
+    """Return a guarantee whose name says what it takes of epsilon."""
+    return replace(part, mechanism=f"{part.mechanism} (epsilon {rounded_up(part.epsilon)})")
 
 
 def check_seed(random_state: Any, name: str) -> Any:

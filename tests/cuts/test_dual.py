@@ -106,7 +106,7 @@ def test_cuts_of_whole_supports_are_nearly_their_scores(loss: str) -> None:
         region = random_region(np.random.default_rng(index), make_problem(case), 0)
         cut = cut_maker(make_problem(case)).cheap(region)
         near = case.scores(np.sort(np.array([region.inside])))[0] - cut.constant
-        assert 0 <= near <= 2e-5 * max(1, len(case.y)) * case.delta()
+        assert 0 <= near <= 2e-5 * max(1, len(case.y)) * case.delta("largest")
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -154,7 +154,7 @@ class Raised(DualCuts):
 
     def _cut(self, *args, **options):  # type: ignore[no-untyped-def]
         cut = super()._cut(*args, **options)
-        more = 1e-4 * self.problem.n_rows * self.problem.sensitivity()
+        more = 1e-4 * self.problem.n_rows * self.problem.sensitivity("largest")
         return replace(cut, constant=cut.constant + more)
 
 
@@ -222,7 +222,7 @@ def test_supports_larger_than_the_store_of_columns(monkeypatch: pytest.MonkeyPat
     supports = np.array([range(66), range(4, 70)], dtype=np.intp)
     expected = [problem.score(row) for row in supports.tolist()]
     assert small.columns.room < 66
-    unit = 1e-9 * 20 * problem.sensitivity()
+    unit = 1e-9 * 20 * problem.sensitivity("largest")
     np.testing.assert_allclose(cut_maker(small).scores(supports), expected, rtol=0, atol=unit)
 
 

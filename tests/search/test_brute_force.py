@@ -45,7 +45,7 @@ def make_problem(case: Case, **changes: Any) -> Problem:
 def tolerance(case: Case) -> float:
     if case.loss == "squared":
         return 1e-9 * case.scale() + 1e-300
-    return 1e-9 * len(case.y) * case.delta() + 1e-300
+    return 1e-9 * len(case.y) * case.delta("largest") + 1e-300
 
 
 class Truth:
@@ -93,7 +93,8 @@ def test_searches_equal_brute_force(loss: str, start: int) -> None:
         case = nth_case(index, loss)
         truth = Truth(case)
         problem = make_problem(case)
-        assert problem.sensitivity() == pytest.approx(case.delta(), rel=1e-12)
+        for rule in ("tight", "largest", "paper"):
+            assert problem.sensitivity(rule) == pytest.approx(case.delta(rule), rel=1e-12)
         total = len(truth.scores)
         assert problem.n_supports == total
         truth.check_entry(search.best(problem), truth.scores.min())
@@ -111,7 +112,7 @@ def test_a_clone_of_squared_loss_gives_the_same_answers(start: int) -> None:
     for index in range(start, start + CHUNK):
         case = random_case(index, *sizes(9)[index % 45], kinds("squared")[index % 8])
         truth = Truth(case)
-        truth.tolerance += 1e-9 * len(case.y) * case.delta()
+        truth.tolerance += 1e-9 * len(case.y) * case.delta("largest")
         problem = make_problem(case, loss=CLONE)
         assert not problem.quadratic
         for count in {1, 2, 12, len(truth.scores)}:
@@ -180,7 +181,7 @@ def test_score_and_interval_equal_brute_force(loss: str) -> None:
         supports = case.supports()
         some = supports[rng.choice(len(supports), size=min(8, len(supports)), replace=False)]
         primal, dual = case.certified(some)
-        unit = max(1, len(case.y)) * case.delta()
+        unit = max(1, len(case.y)) * case.delta("largest")
         rounding = 1e-13 * case.scale()
         for support, above, below in zip(some.tolist(), primal, dual, strict=True):
             assert abs(problem.score(support) - above) <= tolerance(case)
@@ -200,7 +201,7 @@ def test_coarse_fits_enclose_the_score(loss: str) -> None:
         case = nth_case(index, loss)
         support = np.array(case.supports()[0])
         (above,), (below,) = case.certified(support[None, :])
-        unit, rounding = max(1, len(case.y)) * case.delta(), 1e-13 * case.scale()
+        unit, rounding = max(1, len(case.y)) * case.delta("largest"), 1e-13 * case.scale()
         problem = make_problem(case)
         for share in (1e-1, 1e-3, 1e-6, 0.0):
             low, high = problem.enclose(support, share * unit)

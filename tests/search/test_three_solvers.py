@@ -225,7 +225,7 @@ def test_scores_to_compare_with_equal_the_oracle(loss: str) -> None:
         some = rng.choice(len(truth.scores), size=min(5, len(truth.scores)), replace=False)
         some = np.append(some, truth.scores.argmin())
         primal, dual = case.certified(truth.supports[some])
-        allowed = 1e-9 * len(case.y) * case.delta()
+        allowed = 1e-9 * len(case.y) * case.delta("largest")
         assert np.all(truth.scores[some] <= primal + allowed)
         assert np.all(truth.scores[some] >= dual - allowed)
 

@@ -56,7 +56,7 @@ def families(
     """Return families of tables of one kind without end; bounds are 1.
 
     small: few rows, most at corners. wide: more rows and a best support that is far ahead.
-    extremal: rows that move two supports as far apart as the sensitivity allows (T2). swap: a best
+    extremal: rows that move two supports as far apart as the sensitivity allows (T38). swap: a best
     support that one row replaces by another, while a third column carries nearly all (T6).
 
     >>> family = next(families("squared"))
@@ -120,13 +120,14 @@ def _wide(loss: Loss, rng: np.random.Generator) -> _Rows:
 def _extremal(loss: Loss, rng: np.random.Generator) -> _Rows:
     """Pull two disjoint supports to the end of the ball; what is bad for one is good for two."""
     size = int(rng.integers(1, 3))
-    radius = float(rng.choice([1.0, 1.5]))
+    radius = float(rng.choice([0.4, 1.0, 1.5]))
     reach = radius * math.sqrt(size)  # the largest prediction
     pull = np.ones((60, 2 * size + 1))
     pull[:, :-1] *= min(1.0, 0.5 / reach)
     lead = pull[: int(rng.integers(0, 60))].copy()
     lead[:, size:-1] = 0.0  # these pull the first support only, and put it ahead
-    good = 1.0 if loss.classification else 1.0 / reach  # the good row is predicted without loss
+    # The good row is predicted without loss, or with as little as the ball allows.
+    good = 1.0 if loss.classification else min(1.0, 1.0 / reach)
     special = []
     for sign, first in itertools.product((1.0, -1.0), (True, False)):
         one, two = np.full(size, sign), np.full(size, -sign * good)

@@ -16,7 +16,7 @@ from dpsubset.question import ModelQuestion
 __all__ = ["fit"]
 
 
-@options.asks(ModelQuestion)
+@options.asks(ModelQuestion, "offset_share")
 def fit(
     table: options.Table,
     target: options.Target,

@@ -17,6 +17,7 @@ __all__ = ["plan"]
 # What a simulated table has no use for.
 _WITHOUT = (
     *("always_include", "exclude", "intercept", "seed", "max_seconds", "sensitivity"),
+    "offset_share",
     *("count", "trials", "accounting", "delta", "otherwise"),
 )
 

@@ -91,6 +91,9 @@ def _print_release(console: Console, outcome: Outcome, line: Line) -> None:
     console.print(Text(head, style="bold"))
     for name in columns:
         console.print(f"  {printable(name)}", soft_wrap=True)
+    offset = (line.record["released"] or {}).get("offset")
+    if offset is not None:
+        console.print(f"offset {offset:.6g}")
     _print_guarantee(console, line.guarantee)
 
 

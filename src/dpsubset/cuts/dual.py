@@ -145,7 +145,7 @@ class DualCuts(CutMaker):
         inside = np.array(region.inside, dtype=np.intp)
         table = problem.columns.rows(np.concatenate([inside, region.free[chosen]]))
         root = np.sqrt(np.concatenate([np.ones(inside.size), z[chosen]]))
-        gap = max(_COARSE * problem.n_rows * problem.sensitivity(), problem.slack)
+        gap = max(_COARSE * problem.n_rows * problem.sensitivity("largest"), problem.slack)
         fit = problem.fit_table((table * root[:, None]).T, gap=gap)
         point = self._pointed(fit, problem.design.correlate(fit.point))
         return self._cut(region, point, z)
@@ -258,7 +258,7 @@ class DualCuts(CutMaker):
             return Fit(np.empty(0), value, value, a)
         known = [self._points[k].fit for k in (inside[:-1], inside[1:]) if k in self._points]
         start = Fit(np.zeros(0), np.inf, -np.inf, known[0].point) if known else None
-        gap = max(_COARSE * problem.n_rows * problem.sensitivity(), problem.slack)
+        gap = max(_COARSE * problem.n_rows * problem.sensitivity("largest"), problem.slack)
         return problem.fit(np.array(inside, dtype=np.intp), gap=gap, start=start)
 
     def _pointed(self, fit: Fit, products: Floats) -> _Point:

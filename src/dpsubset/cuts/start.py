@@ -90,7 +90,7 @@ def _improve(maker: CutMaker, region: Region, current: list[int]) -> None:
     fixed = set(region.inside)
     places = [i for i, j in enumerate(current) if j not in fixed]
     here = problem.score(current)
-    noise = 1e-9 * problem.n_rows * problem.sensitivity()
+    noise = 1e-9 * problem.n_rows * problem.sensitivity("largest")
     stale = 0
     for place in places * _SWEEPS:
         problem.allowance.check()

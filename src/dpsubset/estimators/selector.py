@@ -80,6 +80,12 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         its bounds serves as one, and is selected in place of a column that explains the target.
         The price is one more coefficient: under `radius`, in `ridge` and in the sensitivity, where
         s becomes s + 1; for squared loss that is (1 + radius sqrt(s + 1))^2.
+    offset_share : float, default=0.0
+        The part of epsilon that buys an offset of all predictions, for mechanisms by name: a
+        private median of the target, or the log odds of the second of the two `classes`. It is
+        released with the columns, as `release_.offset`. The constant shares `radius` with the
+        coefficients; where the target lies far from the middle of its bounds, or a class is rare,
+        a small radius leaves little for the columns without an offset.
     max_seconds : float, default=None
         After this time of work on the release, refuse with `UnprovenError`: nothing is released,
         and the budget counts as spent. Whether the limit is reached depends on the data, which is
@@ -129,6 +135,7 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
 
     bounds_y: Any = None
     classes: Any = None
+    offset_share: Any = 0.0
 
     def fit(self, X: Any, y: Any) -> SubsetSelector:
         """Select columns; this spends the privacy budget.

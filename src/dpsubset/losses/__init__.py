@@ -9,6 +9,7 @@ from dpsubset.losses.hinge import Hinge
 from dpsubset.losses.huber import Huber
 from dpsubset.losses.huber_hinge import HuberHinge
 from dpsubset.losses.logistic import Logistic
+from dpsubset.losses.offset import Offset
 from dpsubset.losses.quantile import Absolute, Quantile
 from dpsubset.losses.squared import Squared
 
@@ -21,6 +22,7 @@ __all__ = [
     "HuberHinge",
     "Logistic",
     "Loss",
+    "Offset",
     "Quantile",
     "Squared",
     "as_loss",
@@ -62,7 +64,7 @@ def as_loss(loss: str | Loss) -> Loss:
     >>> as_loss("squared").name, as_loss("huber:0.2"), as_loss(Quantile(0.9))
     ('squared', Huber(0.2), Quantile(0.9))
     """
-    if isinstance(loss, Loss) and type(loss) in LOSSES.values():
+    if isinstance(loss, Loss) and (type(loss) is Offset or type(loss) in LOSSES.values()):
         return loss
     if isinstance(loss, Loss):
         raise InputError(

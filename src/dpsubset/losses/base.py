@@ -15,7 +15,7 @@ from dpsubset.errors import InputError
 from dpsubset.limits import Allowance
 from dpsubset.losses.fitting import envelope, fit_rows
 
-__all__ = ["Fit", "Loss"]
+__all__ = ["Fit", "Loss", "compiled_rows"]
 
 _KINKED = (
     "objective perturbation needs bounds on the slope and the curvature of the loss, which the {} "
@@ -40,16 +40,25 @@ class Loss(ABC):
     """A loss l(y, t) >= 0, convex in the prediction t, summed over rows (T1).
 
     A custom loss gives `value`, `conjugate`, `largest` and `rows`, and is known by its name
-    after `register`; `check` tells whether the four belong together.
+    after `register`; `check` tells whether the four belong together. With `spread` it needs less
+    noise.
     """
 
-    name: ClassVar[str]
+    name: str
     classification: ClassVar[bool] = False  # y in {-1, +1}
-    smooth: ClassVar[bool] = False  # differentiable everywhere: no envelope is needed
-    bends: ClassVar[bool] = False  # its second derivative in t rises, then falls (T40)
+    smooth: bool = False  # differentiable everywhere: no envelope is needed
+    bends: bool = False  # its second derivative in t rises, then falls (T40)
     symmetric: ClassVar[bool] = False  # l(y, t) = l(-y, -t): the classes may be exchanged
-    precision: ClassVar[float] = 2.5e-11  # of a score, in units of n * Delta (T19)
+    precision: ClassVar[float] = 2.5e-11  # of a score, in units of n times `largest` (T19)
     parameters: tuple[float, ...] = ()
+
+    def __init_subclass__(cls) -> None:
+        """Let a loss with values of its own not inherit the spread of another's, nor its bend."""
+        super().__init_subclass__()
+        if {"value", "largest"} & vars(cls).keys() and "spread" not in vars(cls):
+            cls.spread = Loss.spread  # type: ignore[method-assign]
+        if {"value", "rows"} & vars(cls).keys() and "bends" not in vars(cls):
+            cls.bends = False
 
     @abstractmethod
     def value(self, y: Floats, t: Floats) -> Floats:
@@ -62,6 +71,14 @@ class Loss(ABC):
     @abstractmethod
     def largest(self, y_bound: float, t_bound: float) -> float:
         """Return the largest l(y, t) over |y| <= y_bound, |t| <= t_bound (T2)."""
+
+    def spread(self, y_bound: float, t_bound: float) -> float:
+        """Return the largest difference of l(y, t) and l(y, u) over |t|, |u| <= t_bound, one y.
+
+        It is how far one row moves what mechanisms see of the scores (T38). A loss that does not
+        give it pays for its largest value, which is never less.
+        """
+        return self.largest(y_bound, t_bound)
 
     def published(self, y_bound: float, t_bound: float) -> float:
         """Return the paper's bound on the same maximum, to reproduce its figures (T2)."""
@@ -130,7 +147,11 @@ class Loss(ABC):
 
     def compiled(self) -> tuple[Any, Floats, bool]:
         """Return what the compiled fit needs to know of the loss."""
-        return _pointer(type(self).rows), np.array(self.parameters, dtype=np.float64), self.smooth
+        return (
+            compiled_rows(type(self).rows),
+            np.array(self.parameters, dtype=np.float64),
+            self.smooth,
+        )
 
     def slopes(self, y: Floats, t: Floats) -> Floats:
         """Return a slope of the loss in t for every row, a point of the conjugate's domain."""
@@ -151,7 +172,7 @@ class Loss(ABC):
 _POINTERS: dict[Callable[..., None], Any] = {}
 
 
-def _pointer(rows: Callable[..., None]) -> Any:
+def compiled_rows(rows: Callable[..., None]) -> Any:
     """Compile a loss's row function once."""
     if rows not in _POINTERS:
         _POINTERS[rows] = pointer(rows)

@@ -1,14 +1,16 @@
 """Does a loss keep its word? Its value, conjugate, largest value and rows against each other.
 
-A wrong conjugate gives bounds that do not hold, a largest value that is too small gives noise that
-is too small: both would break the privacy of every release without a sign. All numbers in the
-errors are synthetic; no data is touched.
+A wrong conjugate gives bounds that do not hold, a largest value or a spread that is too small gives
+noise that is too small: both would break the privacy of every release without a sign. All numbers
+in the errors are synthetic; no data is touched.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.optimize import minimize
@@ -59,6 +61,7 @@ def check(loss: Loss, *, y_bound: float = 1.0, t_bound: float = 2.0, random_stat
     sample = _sample(loss, float(y_bound), float(t_bound), rng)
     _check_convex(loss, sample, rng)
     _check_largest(loss, sample, rng)
+    _check_spread(loss, sample)
     _check_conjugate(loss, sample, rng)
     _check_rows(loss, sample, rng)
     if loss.symmetric:
@@ -176,6 +179,30 @@ def _check_largest(loss: Loss, sample: _Sample, rng: np.random.Generator) -> Non
                 "return a maximum over |y| <= y_bound and |t| <= t_bound: noise is scaled by it",
                 y=y[i],
                 t=t[i],
+            )
+
+
+def _check_spread(loss: Loss, sample: _Sample) -> None:
+    """Look for a target whose loss moves by more than the spread, also for other bounds (T38)."""
+    for wide, far in itertools.product((0.1, 1.0, 10.0), (0.01, 0.1, 1.0, 10.0)):
+        if loss.classification and wide != 1.0:
+            continue
+        y, y_bound, t_bound = sample.y * wide, sample.y_bound * wide, sample.t_bound * far
+        end = np.full(y.size, t_bound)
+        values = partial(loss.value, y)
+        ends = values(-end), values(end)  # a convex loss is largest at an end
+        least = np.minimum(values(_lowest(values, -end, end)), np.minimum(*ends))
+        moved = np.maximum(*ends) - least
+        given = loss.spread(y_bound, t_bound)
+        i = int(np.argmax(moved))
+        if not (np.isfinite(given) and moved[i] <= given * (1.0 + 1e-9)):
+            raise _fault(
+                loss,
+                f"spread({y_bound:g}, {t_bound:g}) is {given:.6g}, yet the values of one target "
+                f"differ by {moved[i]:.6g}",
+                "return the largest difference of two values over |t| <= t_bound with the same y, "
+                "or leave spread out: noise is scaled by it",
+                y=y[i],
             )
 
 

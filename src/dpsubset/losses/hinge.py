@@ -16,8 +16,8 @@ __all__ = ["Hinge"]
 class Hinge(Loss):
     """l(y, t) = max(0, 1 - y t).
 
-    >>> Hinge().largest(1.0, 2.0)
-    3.0
+    >>> Hinge().largest(1.0, 2.0), Hinge().largest(1.0, 0.5), Hinge().spread(1.0, 0.5)
+    (3.0, 1.5, 1.0)
     """
 
     name = "hinge"
@@ -34,6 +34,9 @@ class Hinge(Loss):
 
     def largest(self, y_bound: float, t_bound: float) -> float:
         return 1.0 + t_bound
+
+    def spread(self, y_bound: float, t_bound: float) -> float:
+        return min(1.0 + t_bound, 2.0 * t_bound)
 
     @staticmethod
     def rows(

@@ -11,6 +11,7 @@ import numpy as np
 from dpsubset.arrays import Floats
 from dpsubset.errors import InputError
 from dpsubset.losses.base import Loss
+from dpsubset.losses.huber import rise
 
 __all__ = ["HuberHinge"]
 
@@ -20,8 +21,8 @@ class HuberHinge(Loss):
 
     As smooth as objective perturbation needs, where hinge loss is not (T27).
 
-    >>> HuberHinge(0.5).largest(1.0, 2.0)
-    3.0
+    >>> HuberHinge(0.5).largest(1.0, 2.0), HuberHinge(0.5).spread(1.0, 0.5)
+    (3.0, 1.0)
     """
 
     name = "huber_hinge"
@@ -47,6 +48,11 @@ class HuberHinge(Loss):
 
     def largest(self, y_bound: float, t_bound: float) -> float:
         return float(self.value(np.array(-1.0), np.array(t_bound)))
+
+    def spread(self, y_bound: float, t_bound: float) -> float:
+        if t_bound >= 1.0 + self.h:
+            return self.largest(y_bound, t_bound)
+        return rise(1.0 + self.h, t_bound, 2.0 * self.h) / (4.0 * self.h)
 
     def steepest(self, y_bound: float, t_bound: float) -> float:
         return min(1.0, (1.0 + self.h + t_bound) / (2.0 * self.h))

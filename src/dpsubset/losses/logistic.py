@@ -17,8 +17,8 @@ __all__ = ["Logistic"]
 class Logistic(Loss):
     """l(y, t) = log(1 + exp(-y t)).
 
-    >>> round(Logistic().largest(1.0, 2.0), 4)
-    2.1269
+    >>> round(Logistic().largest(1.0, 2.0), 4), Logistic().spread(1.0, 2.0)
+    (2.1269, 2.0)
     """
 
     name = "logistic"
@@ -39,6 +39,9 @@ class Logistic(Loss):
 
     def largest(self, y_bound: float, t_bound: float) -> float:
         return float(np.logaddexp(0.0, t_bound))
+
+    def spread(self, y_bound: float, t_bound: float) -> float:
+        return t_bound  # log(1 + e^t) - log(1 + e^-t)
 
     def steepest(self, y_bound: float, t_bound: float) -> float:
         return float(expit(t_bound))

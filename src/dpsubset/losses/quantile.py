@@ -32,6 +32,9 @@ class _Pinball(Loss):
     def largest(self, y_bound: float, t_bound: float) -> float:
         return max(self.parameters) * (y_bound + t_bound)
 
+    def spread(self, y_bound: float, t_bound: float) -> float:
+        return max(self.parameters) * (min(y_bound, t_bound) + t_bound)
+
     @staticmethod
     def rows(
         y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
@@ -77,8 +80,8 @@ class Quantile(_Pinball):
 class Absolute(_Pinball):
     """l(y, t) = |y - t|: twice the quantile loss at 1/2.
 
-    >>> Absolute().largest(1.0, 2.0)
-    3.0
+    >>> Absolute().largest(1.0, 2.0), Absolute().largest(1.0, 0.5), Absolute().spread(1.0, 0.5)
+    (3.0, 1.5, 1.0)
     """
 
     name = "absolute"

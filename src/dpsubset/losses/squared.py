@@ -45,6 +45,8 @@ class Squared(Loss):
 
     >>> Squared().largest(1.0, 2.0), Squared().published(1.0, 2.0)
     (9.0, 10.0)
+    >>> Squared().spread(1.0, 2.0), Squared().spread(1.0, 0.5)
+    (9.0, 2.0)
     """
 
     name = "squared"
@@ -60,6 +62,11 @@ class Squared(Loss):
 
     def largest(self, y_bound: float, t_bound: float) -> float:
         return (y_bound + t_bound) ** 2
+
+    def spread(self, y_bound: float, t_bound: float) -> float:
+        if t_bound >= y_bound:
+            return self.largest(y_bound, t_bound)
+        return 4 * y_bound * t_bound  # (y + t)^2 - (y - t)^2
 
     def published(self, y_bound: float, t_bound: float) -> float:
         return 2 * y_bound**2 + 2 * t_bound**2

@@ -30,7 +30,7 @@ from dpsubset.privacy import (
 from dpsubset.privacy.guarantee import rounded_up, seeded_if
 from dpsubset.privacy.ledger import as_ledger
 from dpsubset.privacy.shown import fields_html
-from dpsubset.problem import Problem, check_problem
+from dpsubset.problem import RULES, Origin, Problem, check_problem
 from dpsubset.records import charging, described, record
 from dpsubset.sampling.pieces import Support
 
@@ -53,10 +53,11 @@ _LAW_IS_NO_RELEASE = (
 
 @dataclass(frozen=True)
 class Release:
-    """One private output. It holds nothing that depends on the data but the support.
+    """One private output. It holds nothing that depends on the data but what was released.
 
     `support` are positions among the owner's columns, `columns` their names, if they have any;
-    `asked` are the public settings.
+    `asked` are the public settings. `offset` is what all predictions start from, if that was asked
+    for: in the units of the target, or log odds of the second class.
 
     >>> Release((1, 4), Guarantee("exponential mechanism", 1.0, "replace-one", 4.0))
     <Release: columns 1, 4; exponential mechanism, epsilon 1, replace-one>
@@ -66,6 +67,21 @@ class Release:
     guarantee: Guarantee
     columns: tuple[str, ...] | None = None
     asked: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    offset: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        origin: Origin,
+        support: tuple[int, ...],
+        guarantee: Guarantee,
+        asked: Mapping[str, Any],
+        offset: float | None = None,
+    ) -> Release:
+        """Return the release of a support, in its owner's words."""
+        seen, names = origin.seen(support), origin.names
+        columns = None if names is None else tuple(names[j] for j in seen)
+        return cls(seen, guarantee, columns, asked, offset)
 
     def __repr__(self) -> str:
         known = self.guarantee
@@ -78,10 +94,15 @@ class Release:
         )
 
     def __str__(self) -> str:
-        return f"columns {self._columns()}\n\n{self.guarantee}"
+        shown = "\n".join(f"{name} {value}" for name, value in self._fields())
+        return f"{shown}\n\n{self.guarantee}"
 
     def _repr_html_(self) -> str:
-        return fields_html([("columns", self._columns())]) + self.guarantee._repr_html_()
+        return fields_html(self._fields()) + self.guarantee._repr_html_()
+
+    def _fields(self) -> list[tuple[str, str]]:
+        offset = [] if self.offset is None else [("offset", f"{self.offset:.6g}")]
+        return [("columns", self._columns()), *offset]
 
     def _columns(self) -> str:
         return ", ".join(map(str, self.columns or self.support)) or "none"
@@ -89,7 +110,9 @@ class Release:
     def to_dict(self) -> dict[str, Any]:
         """Return the record: what was asked and released, and the guarantee, as plain values."""
         names = None if self.columns is None else list(self.columns)
-        released = {"positions": list(self.support), "columns": names}
+        released: dict[str, Any] = {"positions": list(self.support), "columns": names}
+        if self.offset is not None:
+            released["offset"] = self.offset
         return record(self.asked, released, self.guarantee)
 
 
@@ -103,8 +126,9 @@ class Mechanism(ABC):
         The budget of one release.
     neighbours : "replace-one" or "add-remove"
         Which tables the guarantee compares. Under add-remove the number of rows is private too.
-    sensitivity : "tight" or "paper"
-        The bound on how far one row moves a score (T2).
+    sensitivity : "tight", "largest" or "paper"
+        The bound on how far one row moves a score: against the others (T38), by itself (T2), or
+        the paper's.
     limits : Limits, optional
         Limits on the work; at a limit nothing is released (UnprovenError). Whether one is reached
         depends on the data, so a limit is outside every guarantee (T18).
@@ -124,7 +148,7 @@ class Mechanism(ABC):
     def __post_init__(self) -> None:
         self.epsilon = positive(self.epsilon, "epsilon")
         self.neighbours = check_neighbours(self.neighbours)
-        self.sensitivity = one_of(self.sensitivity, "sensitivity rule", ("tight", "paper"))
+        self.sensitivity = one_of(self.sensitivity, "sensitivity rule", RULES)
         self.limits = check_limits(self.limits)
         self.ledger = as_ledger(self.ledger)
 
@@ -144,7 +168,7 @@ class Mechanism(ABC):
             self.epsilon,
             self.neighbours,
             problem.sensitivity(self.sensitivity),
-            problem.loss.precision,
+            problem.precision(self.sensitivity),
             bounds=problem.public_bounds,
         )
 
@@ -163,10 +187,7 @@ class Mechanism(ABC):
         with charging(self.ledger, promise, asked) as write:
             support = self.chosen(problem, randomness)
             write(origin.released(support))
-        names = origin.names
-        seen = origin.seen(support)
-        columns = None if names is None else tuple(names[j] for j in seen)
-        return Release(seen, promise, columns, asked)
+        return Release.of(origin, support, promise, asked)
 
     def chosen(self, problem: Problem, randomness: Randomness) -> tuple[int, ...]:
         """Draw one support, all columns of the design in it; charge nothing.

@@ -81,18 +81,21 @@ class MarkovChain(Mechanism):
         self.start = one_of(self.start, "start", _STARTS)
         self.ball = one_of(self.ball, "ball", _BALLS)
 
-    def _delta(self, problem: Problem, rule: str) -> float:
-        """Return how far one row moves a score: for the l1 ball |x'beta| <= x_bound |beta|_1."""
+    def _reach(self, problem: Problem) -> float | None:
+        """Return the largest prediction, if not the problem's: |x'beta| <= x_bound |beta|_1."""
         check_problem(problem)
         if self.ball == "l2":
-            return problem.sensitivity(rule)
+            return None
         if not problem.quadratic:
             raise InputError(
                 f"ball='l1' is for squared loss; this problem has the {problem.loss.name} loss: "
                 "use ball='l2' or loss='squared'"
             )
-        largest = problem.loss.largest if rule == "tight" else problem.loss.published
-        return largest(problem.y_bound, problem.x_bound * problem.radius)
+        return problem.x_bound * problem.radius
+
+    def _delta(self, problem: Problem, rule: str) -> float:
+        """Return how far one row moves a score."""
+        return problem.sensitivity(rule, self._reach(problem))
 
     def kappa(self, problem: Problem) -> float:
         """Return the exponent of the scores: eps/(2 Delta) or eps/Delta (T3)."""
@@ -105,8 +108,12 @@ class MarkovChain(Mechanism):
             "table and on all its neighbours, which nobody has checked (at a total variation "
             "distance of eta from it, delta = (1 + e^epsilon) eta)"
         )
-        delta = self._delta(problem, self.sensitivity)
-        return replace(super().guarantee(problem), sensitivity=delta, condition=condition)
+        return replace(
+            super().guarantee(problem),
+            sensitivity=self._delta(problem, self.sensitivity),
+            precision=problem.precision(self.sensitivity, self._reach(problem)),
+            condition=condition,
+        )
 
     def _draws(self, problem: Problem, count: int, randomness: Randomness) -> NDArray[np.int64]:
         """Return the ends of many chains, independent given the table."""
@@ -117,7 +124,8 @@ class MarkovChain(Mechanism):
 
     def _gap(self, problem: Problem) -> float:
         """Return how exact a score over the l1 ball must be: half of what T19 allows."""
-        return 0.5 * problem.loss.precision * max(problem.n_rows, 1) * self._delta(problem, "tight")
+        largest = self._delta(problem, "largest")
+        return 0.5 * problem.loss.precision * max(problem.n_rows, 1) * largest
 
     def _chains(
         self, problem: Problem, count: int, randomness: Randomness

@@ -19,7 +19,7 @@ from dpsubset.mechanisms.sample_aggregate import SampleAggregate
 from dpsubset.mechanisms.stepwise import Stepwise
 from dpsubset.mechanisms.top_r import TopR
 
-__all__ = ["BASELINES", "MECHANISMS", "OWN_OPTIONS", "make_mechanism"]
+__all__ = ["BASELINES", "MECHANISMS", "OWN_OPTIONS", "UNSCALED", "make_mechanism"]
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     "permute-and-flip": PermuteAndFlip,
@@ -41,7 +41,7 @@ OWN_OPTIONS = {  # and which mechanisms they belong to
     "otherwise": ("mistakes",),
     "at_once": ("stepwise",),
 }
-_UNSCALED = ("sample-aggregate", "lasso-stability")  # no score enters them, nor its sensitivity
+UNSCALED = ("sample-aggregate", "lasso-stability")  # no score enters them, nor its sensitivity
 
 
 def make_mechanism(
@@ -66,7 +66,7 @@ def make_mechanism(
     if isinstance(epsilon, Real) and epsilon == math.inf:
         raise InputError("epsilon is infinite, which is no privacy at all; give a finite number")
     options: dict[str, Any] = {"neighbours": neighbours}
-    if name not in _UNSCALED:
+    if name not in UNSCALED:
         options["sensitivity"] = sensitivity
     elif sensitivity != "tight":
         raise InputError(f"{name} does not rest on the sensitivity of scores; leave its rule out")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from dpsubset.cuts.region import root
 from dpsubset.limits import Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.permute_and_flip import race_law
-from dpsubset.privacy import Randomness, exponent
+from dpsubset.privacy import Guarantee, Randomness, exponent
 from dpsubset.problem import Problem, check_problem
 from dpsubset.sampling import drawing
 from dpsubset.sampling.pieces import Support
@@ -72,6 +74,14 @@ class Stepwise(Mechanism):
         check_problem(problem)
         full, rest = divmod(problem.to_choose, self.at_once)
         return [self.at_once] * full + [rest] * bool(rest)
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Return the guarantee; of all steps the one whose scores are least precise counts."""
+        sizes = [len(problem.include) + done for done in accumulate(self.steps(problem))]
+        unit = problem.radius * problem.x_bound
+        precisions = [problem.precision(self.sensitivity, unit * math.sqrt(k)) for k in sizes]
+        promise = super().guarantee(problem)
+        return replace(promise, precision=max(precisions, default=promise.precision))
 
     def _kappa(self, step: Problem, count: int) -> float:
         """Return the exponent of one of so many steps: a smaller support moves less with a row."""
