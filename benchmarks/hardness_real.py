@@ -160,9 +160,7 @@ TABLES: dict[str, RealTable] = {
         },
         ("target", (0.0, 400.0)),
     ),
-    "breast cancer": RealTable(
-        "scikit-learn", _sklearn("breast_cancer"), _NUCLEI, ("target", 1.0)
-    ),
+    "breast cancer": RealTable("scikit-learn", _sklearn("breast_cancer"), _NUCLEI, ("target", 1.0)),
     "wine": RealTable(
         "scikit-learn",
         _sklearn("wine"),
