@@ -157,7 +157,9 @@ def real_cells(seed: int = 16) -> list[Cell]:
 
 def all_cells(only: str | None = None, count: int | None = None) -> list[Cell]:
     """Return the cells of the map, both kinds mixed evenly; fewer are the beginning of it."""
-    parts = {"synthetic": synthetic_cells, "real": real_cells}
-    lists = [make() for name, make in parts.items() if only in (None, name)]
+    lists = [
+        [] if only == "real" else synthetic_cells(),
+        [] if only == "synthetic" else real_cells(),
+    ]
     placed = [((k + 0.5) / len(cells), cell) for cells in lists for k, cell in enumerate(cells)]
     return [cell for _, cell in sorted(placed, key=lambda entry: entry[0])][:count]

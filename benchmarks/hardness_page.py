@@ -56,7 +56,7 @@ def is_quick(line: Line) -> bool:
     >>> is_quick({"first": 2.5, "pass_seconds": 0.001}), is_quick({"first": 2.5, "pass_seconds": 1})
     (False, True)
     """
-    return first_seconds(line) <= max(QUICK, PASSES * line["pass_seconds"])
+    return first_seconds(line) <= max(QUICK, PASSES * float(line["pass_seconds"]))
 
 
 def write_page(lines: Sequence[Line], page: Path) -> None:
@@ -123,8 +123,8 @@ def _plain(level: Any) -> str:
 def _sentence(lines: list[Line]) -> str:
     quick, patient, refused = _counts(lines)
     return (
-        f"{_share(quick, lines)} released within 2 s or 100 passes, {_share(patient, lines)} within "
-        f"30 s; {_share(refused, lines)} had no release at their limit."
+        f"{_share(quick, lines)} released within 2 s or 100 passes and {_share(patient, lines)} "
+        f"within 30 s; {_share(refused, lines)} had no release at their limit."
     )
 
 
@@ -149,6 +149,7 @@ def _summary(title: str, groups: list[tuple[str, list[Line]]]) -> str:
         "first, worst",
         "passes, median",
         "20 more, median",
+        "20 more not in time",
     )
     rows = []
     for name, lines in groups:
@@ -164,14 +165,15 @@ def _summary(title: str, groups: list[tuple[str, list[Line]]]) -> str:
                 _seconds(float(np.quantile(first, 0.5, method="lower"))),
                 _seconds(max(first)),
                 _number(float(np.quantile(passes, 0.5, method="lower"))),
-                _seconds(float(np.quantile(more, 0.5, method="lower"))),
+                _seconds(float(np.quantile(more, 0.5, method="lower")), "not in time"),
+                _share(sum(map(math.isinf, more)), lines),
             )
         )
     return _table(heads, rows, 1)
 
 
-def _seconds(value: float) -> str:
-    return "refused" if math.isinf(value) else f"{value:.2g} s" if value < 10 else f"{value:.0f} s"
+def _seconds(value: float, never: str = "refused") -> str:
+    return never if math.isinf(value) else f"{value:.2g} s" if value < 10 else f"{value:.0f} s"
 
 
 def _number(value: float) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.hardness_page import Line, first_seconds, labels_of
+from benchmarks.hardness_real import TABLES
+from benchmarks.hardness_tables import KINDS
 from dpsubset.arrays import Floats
 from dpsubset.planning.pictures import plotting
 
@@ -50,8 +52,8 @@ def draw(lines: Sequence[Line], path: Path) -> None:
     labels = labels_of(lines)
     synthetic = [line for line in lines if not line["real"]]
     real = [line for line in lines if line["real"]]
-    kinds = list(dict.fromkeys(line["table"] for line in _sorted(synthetic)))
-    tables = list(dict.fromkeys(line["table"] for line in _sorted(real)))
+    kinds = _in_order(synthetic, KINDS)
+    tables = _in_order(real, TABLES)
     height = 2.6 + 0.3 * (len(kinds) + len(tables))
     picture = plt.figure(figsize=(2.0 + 9.5 * max(len(labels), 1), height), layout="constrained")
     grid = picture.add_gridspec(
@@ -96,8 +98,9 @@ def draw(lines: Sequence[Line], path: Path) -> None:
     plt.close(picture)
 
 
-def _sorted(lines: Sequence[Line]) -> list[Line]:
-    return sorted(lines, key=lambda line: line["table"])
+def _in_order(lines: Sequence[Line], known: Iterable[str]) -> list[str]:
+    found = {line["table"] for line in lines}
+    return [name for name in known if name in found]
 
 
 def _columns(lines: Sequence[Line], fields: tuple[str, ...]) -> list[Column]:
@@ -131,7 +134,7 @@ def _panel(place: Any, seconds: Floats, columns: list[Column]) -> None:
         for j, value in enumerate(row):
             if math.isfinite(value):
                 dark = value > 2.0
-                shown = f"{value:.1f}" if 0.095 <= value < 9.95 else f"{value:.0f}"
+                shown = f"{value:.0f}" if value >= 9.95 else f"{value:.1g}".removeprefix("0")
                 ink = "white" if dark else "#555555"
                 place.text(j, i, shown, ha="center", va="center", fontsize=8, color=ink)
     place.set_xticks(range(len(columns)), [_tick(c) for c in columns], fontsize=10)
@@ -156,7 +159,7 @@ def _legend(picture: Any, place: Any, plt: Any) -> None:
     place.set_axis_off()
     scale = matplotlib.cm.ScalarMappable(LogNorm(FASTEST, SLOWEST), "YlGnBu")
     bar = picture.colorbar(scale, ax=place, location="left", fraction=0.15, shrink=0.8)
-    bar.set_label("processor seconds to the first release, 90th percentile", fontsize=11)
+    bar.set_label("processor seconds to the\nfirst release, 90th percentile", fontsize=11)
     bar.ax.tick_params(labelsize=11)
     patches = [
         plt.Rectangle((0, 0), 1, 1, color=REFUSED, label="no release at the limit"),

@@ -27,8 +27,12 @@ AGE: Pair = (0.0, 100.0)
 FLIGHTS = 20_000  # of 336,776, every so many of them
 
 
+def _words(text: str, between: str | None = None) -> list[str]:
+    return text.split(between)
+
+
 def _flags(names: str) -> dict[str, Pair]:
-    return dict.fromkeys(names.split(), YES)
+    return dict.fromkeys(_words(names), YES)
 
 
 @dataclass(frozen=True)
@@ -124,23 +128,26 @@ _NUCLEI = {
         f"worst {part}": worst,
     }.items()
 }
-_REGIONS = (
+_REGIONS = _words(
     "new england;middle atlantic;e. nor. central;w. nor. central;south atlantic;e. sou. central;"
-    "w. sou. central;mountain;pacific"
-).split(";")
-_ATTENDANCE = (
+    "w. sou. central;mountain;pacific",
+    ";",
+)
+_ATTENDANCE = _words(
     "never;lt once a year;once a year;sevrl times a yr;once a month;2-3x a month;nrly every week;"
-    "every week;more thn once wk"
-).split(";")
-_WORK = (
+    "every week;more thn once wk",
+    ";",
+)
+_WORK = _words(
     "working fulltime;working parttime;temp not working;unempl, laid off;retired;school;"
-    "keeping house;other"
-).split(";")
-_AIRLINES = "9E AA AS B6 DL EV F9 FL HA MQ OO UA US VX WN YV".split()
-_AIRPORTS = (  # the forty with most flights from New York
+    "keeping house;other",
+    ";",
+)
+_AIRLINES = _words("9E AA AS B6 DL EV F9 FL HA MQ OO UA US VX WN YV")
+_AIRPORTS = _words(  # the forty with most flights from New York
     "ORD ATL LAX BOS MCO CLT SFO FLL MIA DCA DTW DFW RDU TPA DEN IAH MSP PBI BNA LAS SJU IAD BUF "
     "PHX CLE STL MDW SEA CVG MSY RSW CMH PIT MKE SAN JAX BTV BWI RIC AUS"
-).split()
+)
 
 TABLES: dict[str, RealTable] = {
     "diabetes": RealTable(
@@ -233,7 +240,7 @@ TABLES: dict[str, RealTable] = {
         _statsmodels("star98"),
         {
             **dict.fromkeys(
-                "PERASIAN PERBLACK PERHISP PERMINTE PCTAF PCTCHRT PCTYRRND".split(), (0.0, 100.0)
+                _words("PERASIAN PERBLACK PERHISP PERMINTE PCTAF PCTCHRT PCTYRRND"), (0.0, 100.0)
             ),
             "AVYRSEXP": (0.0, 25.0),
             "AVSALK": (30.0, 100.0),

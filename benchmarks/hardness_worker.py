@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from multiprocessing.connection import Connection
 from time import perf_counter, process_time
 from typing import Any
@@ -24,6 +24,7 @@ from dpsubset.data import Schema, Table
 from dpsubset.data.target import Target
 from dpsubset.designs import Design
 from dpsubset.errors import UnprovenError
+from dpsubset.losses import as_loss
 from dpsubset.privacy import as_randomness
 from dpsubset.selection import Selection, loss_name
 from dpsubset.warm import warm_up
@@ -94,7 +95,7 @@ def measure(cell: Cell, tell: Tell, begin: Callable[[], None] = lambda: None) ->
     asked = selection.asked()
     rows, columns = table.X.shape
     defaults = {name: asked[name] for name in ("clip", "radius", "ridge", "intercept")}
-    about = {"rows": rows, "columns": columns, "asked_loss": loss_name(_loss(selection))}
+    about = {"rows": rows, "columns": columns, "asked_loss": loss_name(as_loss(selection.loss))}
     one = _pass_seconds(selection.problem(Table(table.X, table.y)).design)
     tell({**about, "defaults": defaults, "pass_seconds": one})
     begin()
@@ -112,12 +113,6 @@ def measure(cell: Cell, tell: Tell, begin: Callable[[], None] = lambda: None) ->
         tell({"more": watch.seconds(), "more_passes": passes.count - before})
     except UnprovenError as error:
         tell({"refused": str(error), "seconds": watch.seconds()})
-
-
-def _loss(selection: Selection) -> Any:
-    from dpsubset.losses import as_loss
-
-    return as_loss(selection.loss)
 
 
 def _pass_seconds(design: Design) -> float:
@@ -163,7 +158,7 @@ class _Compiling:
 
         owner = self
 
-        class Listener(event.Listener):  # type: ignore[misc]
+        class Listener(event.Listener):
             def on_start(self, _: Any) -> None:
                 if owner._depth == 0:
                     owner._began = process_time()
@@ -174,7 +169,7 @@ class _Compiling:
                 if owner._depth == 0:
                     owner.seconds += process_time() - owner._began
 
-        event.register("numba:compile", Listener())
+        event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
 
 
 _compiling = _Compiling()
@@ -192,7 +187,7 @@ def _serve(pipe: Connection, warm: bool) -> None:
         pipe.send({})
         while (task := pipe.recv()) is not None:
             cell, limit = task
-            measure(cell, pipe.send, lambda limit=limit: _end_after(limit))
+            measure(cell, pipe.send, partial(_end_after, limit))
             _end_after(0.0)
             pipe.send(None)
 
