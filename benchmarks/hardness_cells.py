@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -130,7 +132,7 @@ def _worth(pair: tuple[str, Level, str, Level], met: int) -> float:
 
 def _candidate(rng: np.random.Generator, wanted: list[Any]) -> dict[str, Level]:
     while True:
-        levels = {name: _level(rng, weights) for name, weights in FACTORS.items()}
+        levels = {name: _level(rng, name) for name in FACTORS}
         if wanted:
             a, x, b, y = wanted[rng.integers(len(wanted))]
             levels |= {a: x, b: y}
@@ -138,9 +140,16 @@ def _candidate(rng: np.random.Generator, wanted: list[Any]) -> dict[str, Level]:
             return levels
 
 
-def _level(rng: np.random.Generator, weights: Mapping[Level, float]) -> Level:
-    shares = np.array(list(weights.values()), dtype=float)
-    return list(weights)[rng.choice(shares.size, p=shares / shares.sum())]
+def _level(rng: np.random.Generator, name: str) -> Level:
+    levels, ends = _ends(name)
+    return levels[bisect(ends, rng.random())]
+
+
+@cache
+def _ends(name: str) -> tuple[list[Level], list[float]]:
+    """Return the levels of a factor, and where their shares of (0, 1) end."""
+    shares = np.cumsum(list(FACTORS[name].values()))
+    return list(FACTORS[name]), (shares / shares[-1]).tolist()
 
 
 def real_cells(seed: int = 16) -> list[Cell]:

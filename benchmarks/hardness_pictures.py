@@ -158,11 +158,11 @@ def _legend(picture: Any, place: Any, plt: Any) -> None:
 
     place.set_axis_off()
     scale = matplotlib.cm.ScalarMappable(LogNorm(FASTEST, SLOWEST), "YlGnBu")
-    bar = picture.colorbar(scale, ax=place, location="left", fraction=0.15, shrink=0.8)
+    bar = picture.colorbar(scale, cax=place.inset_axes((0.12, 0.1, 0.08, 0.8)))
     bar.set_label("processor seconds to the\nfirst release, 90th percentile", fontsize=11)
     bar.ax.tick_params(labelsize=11)
     patches = [
         plt.Rectangle((0, 0), 1, 1, color=REFUSED, label="no release at the limit"),
         plt.Rectangle((0, 0), 1, 1, color=NOTHING, label="not measured"),
     ]
-    place.legend(handles=patches, loc="center", fontsize=11, frameon=False)
+    place.legend(handles=patches, loc="upper right", fontsize=11, frameon=False)
