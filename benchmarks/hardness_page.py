@@ -69,11 +69,28 @@ def write_page(lines: Sequence[Line], page: Path) -> None:
 
 
 def tables(lines: Sequence[Line]) -> str:
-    """Return all tables: for every label by kind and by level, and what takes long."""
-    return "\n\n".join(
-        _of_label(label, [line for line in lines if line["label"] == label])
-        for label in labels_of(lines)
-    )
+    """Return all tables: the labels compared, and each by kind, by level, and what takes long."""
+    labels = labels_of(lines)
+    parts = [_compared(lines, labels[0], labels[-1])] if len(labels) > 1 else []
+    for_label = {label: [line for line in lines if line["label"] == label] for label in labels}
+    return "\n\n".join([*parts, *(_of_label(*entry) for entry in for_label.items())])
+
+
+def _compared(lines: Sequence[Line], old: str, new: str) -> str:
+    """Return the table of the cells that were measured under two labels."""
+    known = {line["key"]: line for line in lines if line["label"] == old}
+    both = [line for line in lines if line["label"] == new and line["key"] in known]
+    title = f"## The same cells, {old} and {new}"
+    if not both:
+        return f"{title}\n\nThere are none."
+    heads = ("table", "cells", *(f"{what}, {k}" for what in _COMPARED for k in (old, new)))
+    rows = []
+    for name, after in [*_grouped(both, lambda line: line["table"]), ("**all**", both)]:
+        sides = [known[line["key"]] for line in after], after
+        rows.append(
+            (name, str(len(after)), *(f(side) for f in _COMPARED.values() for side in sides))
+        )
+    return f"{title}\n\n{_table(heads, rows, 1)}"
 
 
 def _of_label(label: str, lines: list[Line]) -> str:
@@ -108,6 +125,14 @@ _FACTORS: dict[str, Callable[[Line], Any]] = {
     "loss": lambda line: line["asked_loss"],
     "": lambda line: line["mechanism"],
     " ": lambda line: line["neighbours"],
+}
+
+
+_COMPARED: dict[str, Callable[[list[Line]], str]] = {
+    "within 2 s or 100 passes": lambda lines: _share(_counts(lines)[0], lines),
+    "refused": lambda lines: _share(_counts(lines)[2], lines),
+    "first, median": lambda lines: _median([first_seconds(line) for line in lines]),
+    "first, worst": lambda lines: _seconds(max(first_seconds(line) for line in lines)),
 }
 
 
@@ -162,14 +187,18 @@ def _summary(title: str, groups: list[tuple[str, list[Line]]]) -> str:
                 name.strip(),
                 str(len(lines)),
                 *(_share(count, lines) for count in (quick, patient, refused)),
-                _seconds(float(np.quantile(first, 0.5, method="lower"))),
+                _median(first),
                 _seconds(max(first)),
                 _number(float(np.quantile(passes, 0.5, method="lower"))),
-                _seconds(float(np.quantile(more, 0.5, method="lower")), "not in time"),
+                _median(more, "not in time"),
                 _share(sum(map(math.isinf, more)), lines),
             )
         )
     return _table(heads, rows, 1)
+
+
+def _median(seconds: list[float], never: str = "refused") -> str:
+    return _seconds(float(np.quantile(seconds, 0.5, method="lower")), never)
 
 
 def _seconds(value: float, never: str = "refused") -> str:

@@ -240,6 +240,10 @@ def test_shares_and_bins() -> None:
     assert [is_quick(one) for one in LINES] == [False, False, True, True]
     assert "0% released within 2 s or 100 passes and 50% within 30 s; 50% had" in tables(LINES[:2])
     assert "No cell took longer than 30 s." in tables(LINES[2:])
+    assert "| paper | 1 | 0% | 100% | 100% | 0% | refused | 0.5 s | refused | 0.5 s |" in tables(
+        LINES
+    )
+    assert "There are none." in tables([LINES[1], LINES[2]])
     binned = heat(LINES[:2], ["paper"], [(3, 1.0), (3, 3.0), (8, 1.0)], ["size", "epsilon"])
     assert math.isinf(binned[0, 0])
     assert binned[0, 1] == 25.0
