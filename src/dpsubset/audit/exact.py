@@ -13,12 +13,12 @@ import numpy as np
 from dpsubset.arrays import Floats
 from dpsubset.audit.tables import check_neighbour, row_counts
 from dpsubset.cuts import cut_maker
+from dpsubset.cuts.listing import list_region
 from dpsubset.cuts.region import root
 from dpsubset.errors import InputError
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import Guarantee
 from dpsubset.problem import Problem
-from dpsubset.cuts.listing import list_region
 
 __all__ = ["REFUSAL", "ExactReport", "Laws", "Violation", "exact", "exact_pairs", "excess", "ratio"]
 

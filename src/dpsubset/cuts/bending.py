@@ -57,7 +57,9 @@ class BendingCuts(DualCuts):
         if self._limit is None:
             self._limit = reach(self.problem)
         index = np.array(key, dtype=np.intp)
-        gap = max(1e-6 * self.problem.n_rows * self.problem.sensitivity("largest"), self.problem.slack)
+        gap = max(
+            1e-6 * self.problem.n_rows * self.problem.sensitivity("largest"), self.problem.slack
+        )
         beta = self.problem.coefficients(index, gap)
         cuts = MomentCuts(Minorant(self.problem, index, beta, self._limit))
         cuts.settle(key)

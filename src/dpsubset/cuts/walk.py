@@ -15,7 +15,23 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 
-__all__ = ["COMMON", "MOST_IN_A_PART", "STREAMED", "Form", "Parts", "any_member", "fill", "fill_part", "form_bound", "levels", "member", "part_bounds", "stream", "survey", "weigh"]
+__all__ = [
+    "COMMON",
+    "MOST_IN_A_PART",
+    "STREAMED",
+    "Form",
+    "Parts",
+    "any_member",
+    "fill",
+    "fill_part",
+    "form_bound",
+    "levels",
+    "member",
+    "part_bounds",
+    "stream",
+    "survey",
+    "weigh",
+]
 
 COMMON = -1  # one bound serves all supports of a part
 STREAMED = -2  # bounds are computed when they are needed, one part at a time

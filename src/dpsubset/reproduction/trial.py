@@ -15,13 +15,13 @@ from dpsubset import mechanisms, search
 from dpsubset.arrays import Floats
 from dpsubset.coefficients import ObjectivePerturbation
 from dpsubset.cuts import cut_maker
+from dpsubset.cuts.listing import list_region
 from dpsubset.cuts.region import root
 from dpsubset.losses import as_loss
 from dpsubset.mechanisms import Mechanism, TopR
 from dpsubset.planning.generate import GeneratedTable, paper_classes, paper_table
 from dpsubset.problem import Problem
 from dpsubset.reproduction.settings import Method, Panel, settings
-from dpsubset.cuts.listing import list_region
 
 __all__ = ["Job", "run_trial", "seed_of"]
 

@@ -26,8 +26,10 @@ from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Allowance
 from dpsubset.problem import Problem
 from dpsubset.sampling.chain import threads as cores
-from dpsubset.sampling.deciding import COARSE, decided, draw_index, new_clocks, ring_height
+from dpsubset.sampling.deciding import COARSE, decided, draw_index, ring_height
 from dpsubset.sampling.pieces import RandomSource, Support
+from dpsubset.sampling.probe import Probe
+from dpsubset.sampling.race import Race
 
 __all__ = ["Covering"]
 
@@ -170,8 +172,8 @@ class Covering:
         kappa: float,
         allowance: Allowance,
         seed: tuple[int, ...],
-        probe: RandomSource,
-        racing: bool,
+        *,
+        racing: bool = False,
     ) -> None:
         self._allowance = allowance
         self.problem = problem
@@ -180,13 +182,14 @@ class Covering:
         self._seed = np.array(seed, dtype=np.intp)
         self._singles: list[Support] = []
         self._weights = np.empty(0)
+        self._free: set[tuple[int, ...]] = set()
         self._cost = 0.0  # of fits since bounds were raised, in nanoseconds
         self._stacked: tuple[Floats, ...] | None = None
         self._order = problem.free
         first = self._expanded(self._seed)
         self._order = self._by_worth(first)
-        self._forms = [self._reduced(first)]
-        self.settled = self._cover(probe, racing)
+        self._forms = [self._reduced(first, self._seed)]
+        self.settled = self._cover(Probe(), racing)
 
     def _expanded(self, support: NDArray[np.intp]) -> Problem:
         """Return a problem of squared loss below this one, near it where that support's fit is."""
@@ -212,9 +215,12 @@ class Covering:
         k = self.problem.free.size
         return self.problem.free[np.argsort(-worth[:k], kind="stable")]
 
-    def _reduced(self, below: Problem) -> walk.Form:
-        """Eliminate the included columns; put the others into the walk's order."""
-        mu = max(steady(below), multiplier(below, tuple(int(j) for j in self._seed)))
+    def _reduced(self, below: Problem, support: NDArray[np.intp]) -> walk.Form:
+        """Eliminate the included columns; put the others into the walk's order.
+
+        The multiplier of the ball is that of a support.
+        """
+        mu = max(steady(below), multiplier(below, tuple(int(j) for j in support)))
         H, b = self._moments(below, mu)
         k = self._order.size
         base = below.energy - mu * below.radius**2
@@ -338,7 +344,7 @@ class Covering:
 
     def _expand(self, support: Support) -> None:
         """Expand at one more support, and raise the bounds of all parts of some weight."""
-        form = self._reduced(self._expanded(support))
+        form = self._reduced(self._expanded(support), support)
         self._forms.append(form)
         self._stacked = None
         self._raise(len(self._forms) - 1, self._heavy())
@@ -371,34 +377,39 @@ class Covering:
                 if self._decide(at, support, low, height, float):
                     return support
 
-    def race(self, source: RandomSource) -> Support:
+    def race(self, source: RandomSource, race: Race) -> Support:
         """Draw the support whose clock, uniform on (0, exp(kappa R(S))), rings first (T15)."""
         chosen = np.empty(self.problem.to_choose, dtype=np.int64)
-        now = -math.inf
-        clocks = -self._weights - source.exponentials(self._weights.size)
+        race.begin(self._weights, source)
         while True:
             self._check()
-            clocks = new_clocks(self._weights, clocks, now, source)
-            deadline = float(clocks.min(initial=math.inf))
+            deadline = race.deadline(self._weights, source)
             horizon = -_LOG2 - float(self._peaks.max())
             rate = _LOG2 + self._log_mass
             limit = min(deadline, horizon)
             at, low, height = _LATE, 0.0, 0.0
-            if now < limit and rate > -math.inf:
+            if race.now < limit and rate > -math.inf:
                 words = source.uniforms(_WORDS)
-                _, at, low, height, now = _arrivals(self._now, words, chosen, now, rate, limit)
+                _, at, low, height, now = _arrivals(self._now, words, chosen, race.now, rate, limit)
+                race.now = min(now, limit)
             if at == _LATE:
                 if deadline <= horizon:
-                    return self._singles[int(np.argmin(clocks))]
-                now = horizon
+                    return self._singles[race.first]
+                race.now = max(race.now, horizon)
                 self._open()
                 continue
             if at == _NONE:
                 continue
             support = self._support(chosen)
-            needed = partial(ring_height, now, -self.kappa * low)
+            needed = partial(ring_height, race.now, -self.kappa * low)
             if self._decide(at, support, low, height, needed):
                 return support
+
+    def adopt(self, singles: list[Support], log_weights: Floats) -> None:
+        """Take over supports that were set free, with their weights: no part holds them now."""
+        self._singles = list(singles)
+        self._weights = log_weights.copy()
+        self._free = {tuple(support.tolist()) for support in singles}
 
     def _check(self) -> None:
         if self._allowance.over:
@@ -407,7 +418,12 @@ class Covering:
     def _decide(
         self, at: int, support: Support, low: float, height: float, rising: Callable[[float], float]
     ) -> bool:
-        """Score a support; a rejection raises its bound, and others where that pays."""
+        """Score a support; a rejection raises its bound, and others where that pays.
+
+        One that was set free is not in its part any more.
+        """
+        if tuple(support.tolist()) in self._free:
+            return False
         kept, excess = decided(self.problem, self.kappa, height, support, -self.kappa * low, rising)
         if not kept:
             self._allowance.spend(1)
@@ -453,12 +469,17 @@ class Covering:
         chosen = np.empty(self.problem.to_choose, dtype=np.int64)
         walk.member(self._parts, r, at - first, self._order.size, chosen)
         support = self._support(chosen)
+        if tuple(support.tolist()) in self._free:
+            self._bounds[at] = math.inf
+            self._reweigh(at)
+            return
         low, high = self.problem.enclose(support, COARSE / self.kappa)
         if self._bounds[at] < low:
             self._learn(at, support, self.kappa * (low - self._bounds[at]))
             return
         low, high = self.problem.enclose(support)
         self._singles.append(support)
+        self._free.add(tuple(support.tolist()))
         self._weights = np.append(self._weights, -self.kappa * (low + high) / 2)
         self._bounds[at] = math.inf
         self._reweigh(at)

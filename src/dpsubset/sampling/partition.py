@@ -79,7 +79,7 @@ class Partition:
         self._place_all(self._starting(everything))
 
     @contextmanager
-    def at_most(self, refinements: int) -> Iterator[None]:
+    def at_most(self, refinements: float) -> Iterator[None]:
         """Let draws raise TooHard after so many refinements."""
         self._most = self._refined + refinements
         try:

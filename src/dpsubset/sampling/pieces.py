@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.cuts import Cut
-from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import block_tables, draw_subset
 from dpsubset.problem import Problem
 from dpsubset.sampling.ranks import rank, skip, unrank

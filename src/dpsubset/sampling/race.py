@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from dpsubset.arrays import Floats
 from dpsubset.sampling.deciding import draw_index, new_clocks, ring_height
 from dpsubset.sampling.partition import Partition
 from dpsubset.sampling.pieces import RandomSource, Support
 
-__all__ = ["draw_proportional", "draw_race"]
+__all__ = ["Race", "draw_proportional", "draw_race"]
 
 _LOG2 = math.log(2.0)
 
@@ -32,32 +34,56 @@ def draw_proportional(partition: Partition, source: RandomSource) -> Support:
         partition.rejected(index, support, verdict)
 
 
-def draw_race(partition: Partition, source: RandomSource) -> Support:
+@dataclass
+class Race:
+    """How far a race has come: nothing has rung before `now`; single supports have clocks."""
+
+    now: float = -math.inf
+    clocks: Floats | None = None
+
+    def begin(self, log_weights: Floats, source: RandomSource) -> None:
+        """Give single supports a clock uniform on (0, 1/a), unless the race goes on."""
+        if self.clocks is None:
+            self.clocks = -log_weights - source.exponentials(log_weights.size)
+
+    def deadline(self, log_weights: Floats, source: RandomSource) -> float:
+        """Return when the first single support rings; new ones get a clock of what is left."""
+        assert self.clocks is not None
+        self.clocks = new_clocks(log_weights, self.clocks, self.now, source)
+        return float(self.clocks.min(initial=math.inf))
+
+    @property
+    def first(self) -> int:
+        """The single support that rings first."""
+        assert self.clocks is not None
+        return int(np.argmin(self.clocks))
+
+
+def draw_race(partition: Partition, source: RandomSource, race: Race | None = None) -> Support:
     """Draw the support whose clock, uniform on (0, exp(kappa R(S))), rings first (T15).
 
     Times are kept as logarithms. Nothing has rung before `now`; single supports have clocks of
     their own, everything else rings at hazard a/(1 - a x) <= 2 a as long as a x <= 1/2, which is
     a process of arrivals at twice the envelope's mass, thinned.
     """
-    now = -math.inf
-    clocks = -partition.single_weights - source.exponentials(len(partition.singles))
+    race = race or Race()
+    race.begin(partition.single_weights, source)
     while True:
-        clocks = new_clocks(partition.single_weights, clocks, now, source)
-        deadline = float(clocks.min(initial=math.inf))
+        deadline = race.deadline(partition.single_weights, source)
         arrival = horizon = math.inf
         if partition.pieces:
             horizon = -_LOG2 - float(partition.peaks.max())
             rate = _LOG2 + float(np.logaddexp.reduce(partition.masses))
-            arrival = float(np.logaddexp(now, math.log(source.exponential()) - rate))
+            arrival = float(np.logaddexp(race.now, math.log(source.exponential()) - rate))
         if deadline <= min(arrival, horizon):
-            return partition.singles[int(np.argmin(clocks))]
+            return partition.singles[race.first]
         if arrival >= horizon:
-            now = max(now, horizon)
-            partition.refine(int(np.argmax(partition.peaks)), level=-now - 2 * _LOG2)
+            race.now = max(race.now, horizon)
+            partition.refine(int(np.argmax(partition.peaks)), level=-race.now - 2 * _LOG2)
             continue
-        now = arrival
+        race.now = arrival
         index = draw_index(partition.masses, source)
-        support = _ring(partition, index, now, source)
+        support = _ring(partition, index, race.now, source)
         if support is not None:
             return support
 
