@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ __all__ = ["BendingCuts"]
 
 _MOST = 12  # minorants that are held; the oldest but one goes
 _COMPARED = 3  # descents over dual points before it is known whether they are of use
+_COARSE = 1e-6  # gap of a fit that is only expanded at, relative
 _MEMORY = 1 << 30  # bytes of their moments
 
 
@@ -39,16 +40,11 @@ class BendingCuts(DualCuts):
         each = 8 * min(problem.n_columns, 2048) ** 2 + 16 * problem.n_rows
         self._most = max(2, min(_MOST, _MEMORY // max(each, 1)))
 
-    @property
-    def tightest(self) -> Problem:
-        """The minorant that was expanded last."""
-        return self._below[-1].problem
-
     def settle(self, support: tuple[int, ...]) -> bool:
         self.expand(support)
         return False
 
-    def expand(self, support: Sequence[int]) -> bool:
+    def expand(self, support: Iterable[int]) -> bool:
         """Expand at the fit of a support; return whether that is new."""
         key = tuple(sorted(int(j) for j in support))
         if key in self._seen or len(key) != self.problem.size:
@@ -57,9 +53,8 @@ class BendingCuts(DualCuts):
         if self._limit is None:
             self._limit = reach(self.problem)
         index = np.array(key, dtype=np.intp)
-        gap = max(
-            1e-6 * self.problem.n_rows * self.problem.sensitivity("largest"), self.problem.slack
-        )
+        largest = self.problem.n_rows * self.problem.sensitivity("largest")
+        gap = max(_COARSE * largest, self.problem.slack)
         beta = self.problem.coefficients(index, gap)
         cuts = MomentCuts(Minorant(self.problem, index, beta, self._limit))
         cuts.settle(key)

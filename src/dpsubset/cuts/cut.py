@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -75,7 +75,7 @@ class CutMaker(ABC):
     def prepare(self) -> None:
         """Do at once what a hard problem needs sooner or later, if it can be had."""
 
-    def expand(self, support: Sequence[int]) -> bool:
+    def expand(self, support: Iterable[int]) -> bool:
         """Make cuts tighter near a support, where that can be done; return whether it was."""
         return False
 

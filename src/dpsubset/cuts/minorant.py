@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +88,7 @@ class Minorant(Problem):
         value, slope, gamma = row_curvature(problem, t0, limit)
         self.design = ScaledDesign(problem.design, np.sqrt(gamma))
         bent = gamma * t0
-        # Around 0 instead of t0: value - slope t0 + gamma t0^2 + (slope - 2 gamma t0) t + gamma t^2.
+        # value - slope t0 + gamma t0^2 + (slope - 2 gamma t0) t + gamma t^2, written around 0.
         self._shared["gram"] = Gram(self.design)
         self._shared["correlations"] = problem.design.correlate(bent - slope / 2)
         self._shared["energy"] = float(np.sum(value - slope * t0 + bent * t0))
@@ -106,4 +107,4 @@ class Minorant(Problem):
     def magnitude(self) -> float:
         """A bound on what coefficients in the ball gain, and the constant."""
         largest = float(np.abs(self.correlations).max(initial=0.0))
-        return abs(self.energy) + 2 * self.radius * np.sqrt(self.size) * largest
+        return abs(self.energy) + 2 * self.radius * math.sqrt(self.size) * largest

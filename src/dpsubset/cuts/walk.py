@@ -153,7 +153,7 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide):  # type: ignore[
         light_enough = light_enough and size > FEWEST_IN_ONE
         if light_enough or left == 1 or size <= MOST_IN_A_PART:
             if not light_enough:
-                kept += int(round(size))
+                kept += np.int64(np.rint(size))
             if count == most_parts or kept > most_kept:
                 return parts, 0, kept
             for q in range(level):
@@ -163,7 +163,7 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide):  # type: ignore[
             parts.log_size[count] = np.log(size)
             parts.offset[count] = COMMON
             if not light_enough:
-                parts.size[count] = int(round(size))
+                parts.size[count] = np.int64(np.rint(size))
                 parts.offset[count] = kept - parts.size[count]
             count += 1
             level -= 1
@@ -354,7 +354,7 @@ def member(parts, r, number, k, out):  # type: ignore[no-untyped-def]
     c = parts.start[r]
     for q in range(n, t):
         while True:
-            with_c = int(round(_choose(k - 1 - c, t - q - 1)))
+            with_c = np.int64(np.rint(_choose(k - 1 - c, t - q - 1)))
             if number < with_c:
                 break
             number -= with_c

@@ -21,8 +21,8 @@ from dpsubset.mechanisms.searching import Searching
 from dpsubset.mechanisms.tested import check_delta, log_chances, passes
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.problem import Problem
+from dpsubset.sampling.deciding import draw_index
 from dpsubset.sampling.pieces import Support
-from dpsubset.sampling.race import draw_index
 from dpsubset.sampling.ranks import unrank
 from dpsubset.search import Found
 

@@ -16,7 +16,7 @@ from dpsubset.mechanisms.base import Mechanism
 from dpsubset.privacy import Guarantee, Randomness, check_neighbours, exponent
 from dpsubset.privacy.guarantee import with_bounded_range
 from dpsubset.problem import Problem, check_classes_named
-from dpsubset.sampling.race import draw_index
+from dpsubset.sampling.deciding import draw_index
 
 __all__ = ["PrivateOffset", "moved", "widest"]
 

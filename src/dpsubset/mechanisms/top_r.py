@@ -20,8 +20,8 @@ from dpsubset.mechanisms.searching import Searching
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.privacy.guarantee import with_bounded_range
 from dpsubset.problem import Problem
+from dpsubset.sampling.deciding import draw_index
 from dpsubset.sampling.pieces import Support, Tail
-from dpsubset.sampling.race import draw_index
 from dpsubset.search import Found
 
 __all__ = ["TopR"]

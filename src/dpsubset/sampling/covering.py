@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -504,7 +504,7 @@ class Covering:
             if left <= columns and left > 0:
                 rows.append((longer, math.comb(columns, left)))
         kept = self._bounds.size
-        new = [np.delete(v, r, axis=0) for v in old]
+        new: list[Any] = [np.delete(v, r, axis=0) for v in old]
         for longer, size in rows:
             prefix = old.prefix[r].copy()
             prefix[length] = first
