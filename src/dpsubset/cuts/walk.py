@@ -131,7 +131,7 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide):  # type: ignore[
         np.zeros(most_parts, np.int64),
         np.empty(most_parts),
     )
-    count, kept = 0, 0
+    count, kept = 0, np.int64(0)
     H = np.empty((t, k, k))
     b = np.empty((t, k))
     F = np.empty((t, k))
