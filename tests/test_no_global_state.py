@@ -378,7 +378,7 @@ def _kinds(kind: type) -> Iterator[Any]:
 
 @pytest.mark.parametrize("where", ["module", "container", "class", "function"])
 def test_a_memory_is_noticed(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["dpsubset.mechanisms.exponential"]
+    module = sys.modules["dpsubset.sampling.drawing"]
     clean, kept = module.draw_proportional, []
     monkeypatch.setattr(module, "_LAST", kept, raising=False)
     monkeypatch.setattr(module, "_OTHER", None, raising=False)

@@ -10,10 +10,9 @@ from numba.core.dispatcher import Dispatcher
 from oracle import LOSSES, Case, kinds, mistakes_of, random_case
 
 from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, TopR, sampling, search
-from dpsubset.cuts import reduced, symmetric
+from dpsubset.cuts import listing, reduced, symmetric
 from dpsubset.designs import dense
 from dpsubset.losses import squared
-from dpsubset.sampling import pieces
 from dpsubset.search import heap, kernel
 from dpsubset.warm import warm_up
 
@@ -110,7 +109,7 @@ ENTRANCES = [
     dense._scan,
     squared.solve,
     squared.support_scores,
-    pieces._combinations,
+    listing._combinations,
     heap.push,
     kernel.explore,
 ]

@@ -32,6 +32,7 @@ from dpsubset.cuts import Cut
 from dpsubset.cuts.dual import DualCuts
 from dpsubset.cuts.moments import MomentCuts
 from dpsubset.mechanisms import base
+from dpsubset.sampling import drawing
 
 FALSE_ALARM = 1e-4
 DRAWS = 2000
@@ -42,6 +43,7 @@ DESIGNS = ("plain", "correlated", "duplicated", "twins")
 UNIQUE_BEST = DESIGNS[:3]  # in "twins" two best supports tie, so Mistakes has no single law
 SIZE = 3
 TRIALS = 2
+SAMPLERS = ("list", "partition", "covering")
 
 
 def make_case(design: str, loss: str = "squared") -> Case:
@@ -133,10 +135,17 @@ def rejects(mechanism: Any, problem: Problem, law: np.ndarray, seed: int = 1) ->
     return p_value < FALSE_ALARM
 
 
+def force(monkeypatch: pytest.MonkeyPatch, sampler: str) -> None:
+    """Make the samplers take a partition or a covering even where listing is faster."""
+    if sampler != "list":
+        monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 0)
+    if sampler == "partition":
+        monkeypatch.setattr(drawing, "_COLUMNS", 0)
+
+
 @pytest.fixture
 def force_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the samplers refine a partition even where listing all supports is faster."""
-    monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 0)
+    force(monkeypatch, "partition")
 
 
 @pytest.mark.grid(every=9)
@@ -239,14 +248,13 @@ MECHANISMS = (Exponential, PermuteAndFlip, TopR, Mistakes)
 
 @pytest.mark.grid(every=7)
 @pytest.mark.parametrize("design", ["plain", *PLAIN])
-@pytest.mark.parametrize("partition", [False, True])
+@pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_included_and_excluded_columns(
-    kind: Any, partition: bool, design: str, monkeypatch: pytest.MonkeyPatch
+    kind: Any, sampler: str, design: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The law lives on the allowed supports only, and counts mistakes and ranks among them."""
-    if partition:
-        monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 0)
+    force(monkeypatch, sampler)
     case = replace(CASES[design], size=4, include=(7, 4), exclude=(1,))
     supports, scores = case.supports(), case.scores()
     kappa = case.kappa(8.0, "replace-one")
@@ -267,7 +275,7 @@ def test_included_and_excluded_columns(
     assert p_value >= FALSE_ALARM
 
 
-@pytest.mark.parametrize("partition", [False, True])
+@pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("kind", MECHANISMS)
 @pytest.mark.parametrize(("rows", "size"), [(0, 2), (0, 4), (1, 3), (5, 4)])
@@ -278,12 +286,11 @@ def test_smallest_tables(
     rows: int,
     size: int,
     neighbours: str,
-    partition: bool,
+    sampler: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No rows at all, fewer rows than columns, all columns chosen: draws and laws still work."""
-    if partition:
-        monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 0)
+    force(monkeypatch, sampler)
     table = np.random.default_rng(0).uniform(-1, 1, (rows, 5))
     y = np.where(table[:, 4] > 0, 1.0, -1.0) if loss in LABELLED else table[:, 4]
     case = Case("smallest", table[:, :4], y, size, 1.0, 1.0, 1.0, 0.0, loss=loss)

@@ -17,7 +17,7 @@ from oracle import LABELLED, LOSSES, Case, chi_square, counts_of, exponential_la
 import dpsubset.sampling
 from dpsubset import Exponential, PermuteAndFlip, Problem
 from dpsubset.designs import gram
-from dpsubset.sampling import partition as partition_module
+from dpsubset.sampling import deciding, drawing
 from dpsubset.sampling.partition import Partition
 
 FALSE_ALARM = 1e-4
@@ -27,8 +27,9 @@ HARDS = ("nearly copied", "more columns than rows", "active ball")
 
 @pytest.fixture(autouse=True)
 def _force_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the samplers refine a partition even where listing all supports is faster."""
+    """Make the samplers refine a partition even where a list or a covering is faster."""
     monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 0)
+    monkeypatch.setattr(drawing, "_COLUMNS", 0)
 
 
 def make_hard_case(hard: str, loss: str = "squared") -> Case:
@@ -163,7 +164,7 @@ def test_coarse_fits_leave_the_law(loss: str, race: bool, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Problem, "enclose", watched)
     for coarse in (1.0, 30.0):
-        monkeypatch.setattr(partition_module, "_COARSE", coarse)
+        monkeypatch.setattr(deciding, "COARSE", coarse)
         problem, mechanism, law = hard_mechanism_and_law("nearly copied", 6.0, race, loss)
         widths.clear(), narrowed.clear()
         draws = mechanism.draw(problem, DRAWS, random_state=5)
@@ -181,10 +182,10 @@ def test_coarse_fits_leave_every_draw(
     loss: str, race: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the partition as it is at the start, the same randomness gives the same supports."""
-    monkeypatch.setattr(Partition, "rejected", lambda self, index, excess: None)
+    monkeypatch.setattr(Partition, "rejected", lambda self, index, support, verdict: None)
     draws = []
     for coarse in (1e-9, 1e-3, 30.0):
-        monkeypatch.setattr(partition_module, "_COARSE", coarse)
+        monkeypatch.setattr(deciding, "COARSE", coarse)
         problem, mechanism, _ = hard_mechanism_and_law("nearly copied", 2.0, race, loss)
         draws.append(mechanism.draw(problem, 300, random_state=6))
     np.testing.assert_array_equal(draws[0], draws[1])

@@ -10,9 +10,9 @@ from scipy.stats import chisquare
 from dpsubset import Exponential, PermuteAndFlip, Problem, sampling
 from dpsubset.cuts.moments import MomentCuts
 from dpsubset.privacy import as_randomness
+from dpsubset.sampling import drawing, race
 from dpsubset.sampling import partition as partition_module
-from dpsubset.sampling import race
-from dpsubset.sampling.partition import Partition
+from dpsubset.sampling.partition import Partition, Verdict
 from dpsubset.sampling.pieces import Envelope, Listed
 
 
@@ -91,13 +91,13 @@ def test_included_and_excluded_columns(monkeypatch, loss) -> None:
 def test_time_never_runs_backwards_in_the_race(monkeypatch, loss) -> None:
     monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", 0)
     times: list[float] = []
-    true_clocks = race._new_clocks
+    true_clocks = race.new_clocks
 
-    def watched(partition, clocks, now, source):
+    def watched(log_weights, clocks, now, source):
         times.append(now)
-        return true_clocks(partition, clocks, now, source)
+        return true_clocks(log_weights, clocks, now, source)
 
-    monkeypatch.setattr(race, "_new_clocks", watched)
+    monkeypatch.setattr(race, "new_clocks", watched)
     source = as_randomness(4)
     settings = {"n": 40} if loss == "squared" else {"n": 10, "loss": loss}
     for seed in range(12 if loss == "squared" else 3):
@@ -110,11 +110,13 @@ def test_time_never_runs_backwards_in_the_race(monkeypatch, loss) -> None:
 
 def test_rejections_refine_a_poor_piece(monkeypatch) -> None:
     monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", 0)
-    partition = Partition(problem(2), kappa=1.0)
+    partition, source = Partition(problem(2), kappa=1.0), as_randomness(2)
     mass = np.logaddexp.reduce([*partition.masses, *partition.single_weights])
     for _ in range(200):
         if partition.pieces:
-            partition.rejected(int(np.argmax(partition.masses)), 4.0)
+            index = int(np.argmax(partition.masses))
+            support, _ = partition.pieces[index].draw(source)
+            partition.rejected(index, support, Verdict(False, 4.0, 4.0))
     now = np.logaddexp.reduce([*partition.masses, *partition.single_weights])
     assert now < mass
 
@@ -124,6 +126,7 @@ def test_rejections_refine_a_poor_piece(monkeypatch) -> None:
 @pytest.mark.parametrize("counts", [(3,), (200,)])
 def test_a_proven_list_with_a_tail_keeps_the_law(monkeypatch, kind, epsilon, counts) -> None:
     """Chi-square at level 1e-4, with the list adopted at the first refinement."""
+    monkeypatch.setattr(drawing, "_COLUMNS", 0)
     monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", 0)
     monkeypatch.setattr(partition_module, "_SEARCHES", {1: 10**6})
     monkeypatch.setattr(partition_module, "_COUNTS", counts)
