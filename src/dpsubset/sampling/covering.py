@@ -458,11 +458,10 @@ class Covering:
         """Score the heaviest support; one whose score is known gets a clock of its own."""
         self._allowance.spend(1)
         r = int(np.argmax(self._peaks))
-        if self._parts.offset[r] == walk.COMMON:
-            self._divide(r)
-            return
-        if self._parts.offset[r] == walk.STREAMED:
-            self._keep(r)
+        if self._parts.offset[r] < 0:
+            one_left = self.problem.to_choose - self._parts.length[r] == 1
+            divisible = self._parts.offset[r] == walk.COMMON and not one_left
+            self._divide(r) if divisible else self._keep(r)
             return
         first = int(self._parts.offset[r])
         at = first + int(np.argmin(self._bounds[first : first + int(self._parts.size[r])]))
@@ -485,8 +484,9 @@ class Covering:
         self._reweigh(at)
 
     def _keep(self, r: int) -> None:
-        """Keep the bounds of a streamed part from now on."""
+        """Keep a bound for every support of a part from now on."""
         self._parts.offset[r] = self._bounds.size
+        self._parts.size[r] = round(math.exp(self._parts.log_size[r]))
         more = np.full(int(self._parts.size[r]), -math.inf)
         self._bounds = np.concatenate([self._bounds, more])
         self._kept = np.append(self._kept, r)
