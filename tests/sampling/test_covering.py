@@ -1,0 +1,140 @@
+"""A covering holds every support once, at every stage, with bounds below the scores (T40, T41)."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from coverings import WAYS, bounds_of, take_way, watch
+from scipy.special import logsumexp
+
+from dpsubset import Exponential, Limits, PermuteAndFlip, Problem, sampling
+from dpsubset.cuts import walk
+from dpsubset.errors import UnprovenError
+from dpsubset.limits import Allowance, OutOfTime
+from dpsubset.privacy import as_randomness
+from dpsubset.sampling import covering as covering_module
+from dpsubset.sampling import drawing
+from dpsubset.sampling.covering import Covering
+from dpsubset.sampling.race import Race
+
+LOSSES = ("squared", "huber:0.1", "huber:0.3", "logistic", "huber_hinge")
+COLUMNS, SIZE = 9, 4
+
+
+def problem(loss: str, seed: int = 0, **options: Any) -> Problem:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (30, COLUMNS))
+    if seed % 2:
+        X = 0.3 * X + 0.7 * rng.uniform(-1, 1, (30, 1))
+    y = X[:, 0] - X[:, 3] + 0.5 * rng.normal(size=30)
+    settings = {"x_bound": 1.0, "radius": (1.0, 0.3)[seed // 2 % 2], "ridge": 0.3, "size": SIZE}
+    if loss in ("logistic", "huber_hinge"):
+        y = np.where(y > 0, 1.0, -1.0)
+    else:
+        settings["y_bound"] = 1.0
+    return Problem(X, y, loss=loss, **{**settings, **options})
+
+
+def covered(given: Problem, reach: float, *, racing: bool = False) -> tuple[Covering, dict]:
+    """Return a covering at the kappa where log weights differ by so much, and all scores."""
+    chosen = combinations(given.free.tolist(), given.to_choose)
+    supports = [tuple(sorted((*given.include, *some))) for some in chosen]
+    scores = {s: given.score(s) for s in supports}
+    kappa = reach / float(np.ptp(list(scores.values())))
+    seed = min(scores, key=scores.get)
+    return Covering(given, kappa, Allowance(None), seed, racing=racing), scores
+
+
+def check(covering: Covering, scores: dict[tuple[int, ...], float]) -> None:
+    """Compare all bounds with the scores, and all masses with the bounds."""
+    found = bounds_of(covering)
+    assert sorted(found) == sorted(scores)
+    for support, bounds in found.items():
+        assert len(bounds) == 1
+        assert bounds[0] <= scores[support] + 1e-8
+    free = {tuple(s.tolist()) for s in covering._singles}
+    assert free == covering._free
+    logs = [-covering.kappa * b[0] for s, b in found.items() if s not in free]
+    # In streamed and common parts a support that is free still weighs something.
+    kept = (covering._parts.offset >= 0).all()
+    total = float(logsumexp(logs)) if logs else -math.inf
+    assert covering._log_mass >= total - 1e-9
+    assert not kept or covering._log_mass == pytest.approx(total, abs=1e-8)
+    assert covering._peaks.max() >= max(logs, default=-math.inf) - 1e-9
+
+
+@pytest.mark.grid(every=3)
+@pytest.mark.parametrize("racing", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_support_has_one_valid_bound(monkeypatch, loss: str, way: str, racing: bool) -> None:
+    """Before and after draws that raise bounds, divide parts and set supports free."""
+    take_way(monkeypatch, way)
+    for seed in range(4):
+        marked = {"include": [1], "exclude": [6]} if seed == 2 else {}
+        covering, scores = covered(problem(loss, seed, **marked), 12.0, racing=racing)
+        offsets = covering._parts.offset
+        assert {"kept": (offsets >= 0).all(), "streamed": (offsets == walk.STREAMED).all()}.get(
+            way, (offsets == walk.COMMON).any()
+        )
+        check(covering, scores)
+        source = as_randomness(seed)
+        for _ in range(5):
+            for _ in range(8):
+                covering.race(source, Race()) if racing else covering.proportional(source)
+            check(covering, scores)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("way", WAYS)
+def test_opened_again_and_again_it_becomes_single_supports(monkeypatch, way: str, loss: str):
+    """Down to the last one: nothing is lost, nothing is there twice."""
+    take_way(monkeypatch, way)
+    seen = watch(monkeypatch)
+    covering, scores = covered(problem(loss, 1), 6.0, racing=True)
+    for step in range(5000):
+        if covering._log_mass == -math.inf:
+            break
+        covering._open()
+        if step % 50 == 0:
+            check(covering, scores)
+    check(covering, scores)
+    assert {tuple(s.tolist()) for s in covering._singles} == set(scores)
+    for support, weight in zip(covering._singles, covering._weights, strict=True):
+        exact = -covering.kappa * scores[tuple(support.tolist())]
+        assert weight == pytest.approx(exact, abs=1e-6)
+    assert (seen.divided > 0) == (way == "common")
+    assert (seen.kept > 0) == (way == "streamed")
+
+
+@pytest.mark.parametrize("columns", [69, 75])
+def test_parts_of_many_columns_with_one_to_choose(columns: int) -> None:
+    """With the constants as they are, parts of more than 64 single columns have one bound."""
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, (100, columns))
+    y = 0.1 * X[:, 0] + rng.normal(scale=0.3, size=100)
+    given = Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=1.0, ridge=1.0)
+    covering, scores = covered(given, 3.0, racing=True)
+    # All supports with the first column as one part of one column to choose.
+    prefix = np.zeros((2, 2), dtype=np.int64)
+    rest = math.comb(columns - 1, 2)
+    ones = np.ones(2, dtype=np.int64)
+    parts = walk.Parts(
+        prefix,
+        np.array([1, 0]),
+        ones,
+        np.array([walk.COMMON, walk.COMMON]),
+        0 * ones,
+        np.log([columns - 1.0, rest]),
+    )
+    covering._set(parts, np.full(2, -math.inf), np.empty(0))
+    covering._raise(0, np.arange(2))
+    covering._changed()
+    check(covering, scores)
+    for _ in range(200):
+        covering._open()
+    check(covering, scores)
