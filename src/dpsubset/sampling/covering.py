@@ -36,14 +36,15 @@ __all__ = ["Covering"]
 _LOG2 = math.log(2.0)
 _NONE, _LATE, _SINGLE = -(1 << 60), -(1 << 60) - 1, -(1 << 60) - 2  # in the place of a support
 _WORDS = 1 << 12  # uniform numbers for a batch of tries
-_FORMS = 100  # at most
+_FORMS = 400  # at most
 _STREAMED = 300_000_000  # bounds that are computed again when they are needed
 _PARTS = 400_000
 _KEPT = 12_000_000  # bounds
 _WIDE = 160  # columns, up to which what all of them gain is found at every node
+_DIRECT = 3_000_000  # supports whose bounds are all kept at once
 _FINER = 12  # surveys
 _STEP = 4.0  # nats by which a part may weigh less from survey to survey
-_PROBES = 60  # batches of tries that tell whether a survey will do
+_PROBES = 20  # batches of tries that tell whether a survey will do
 _AHEAD = 2.0  # nats that the sum of all weights is to be ahead of a common bound in a race
 _FITS = 16  # draws that are scored before a survey is made finer
 _NEGLIGIBLE = 6.0  # nats below the mean of all parts
@@ -240,7 +241,10 @@ class Covering:
         clock would be late for them.
         """
         t, kappa = self.problem.to_choose, self.kappa
-        light = math.log(self.problem.n_supports) - kappa * self.problem.score(self._seed)
+        best = -kappa * self.problem.score(self._seed)
+        light = math.log(self.problem.n_supports) + best
+        if self.problem.n_supports <= _DIRECT:
+            light = -math.inf
         through = -math.inf
         for _ in range(_FINER):
             self._allowance.check()
@@ -260,9 +264,11 @@ class Covering:
             through = self._through(source)
             common = parts.offset == walk.COMMON
             peak = float(np.max(self._peaks[common], initial=-math.inf))
-            if not common.any():
-                return True
-            if through > -math.inf and not (racing and peak > self._log_mass + through - _AHEAD):
+            rest = float(np.logaddexp.reduce(self._masses[common])) if common.any() else -math.inf
+            # Where no draw was accepted, other forms help if bounds of single supports matter.
+            served = through > -math.inf or rest < self._log_mass - 1.0
+            total = max(self._log_mass + through, best)
+            if served and not (racing and peak > total - _AHEAD):
                 return True
             light -= _STEP
         return through > -math.inf
