@@ -46,6 +46,7 @@ def take_way(
         monkeypatch.setattr(covering_module, "_KEPT", 0)
     if common:
         monkeypatch.setattr(covering_module, "_FINER", 1)
+        monkeypatch.setattr(covering_module, "_DIRECT", 0)
 
     def survey(form: walk.Form, t: int, kappa: float, light: float, *rest: Any) -> Any:
         return plain(form, t, kappa, light + (more if common else 0.0), *rest)

@@ -341,7 +341,11 @@ def break_bounds(monkeypatch: pytest.MonkeyPatch, more: float) -> None:
     cheap, optimised = MomentCuts.cheap, MomentCuts.optimised
     monkeypatch.setattr(MomentCuts, "cheap", lambda self, region: raised(cheap(self, region)))
 
-    monkeypatch.setattr(MomentCuts, "optimised", lambda self, *args: raised(optimised(self, *args)))
+    monkeypatch.setattr(
+        MomentCuts,
+        "optimised",
+        lambda self, *args, **options: raised(optimised(self, *args, **options)),
+    )
     dual = DualCuts._cut
     monkeypatch.setattr(DualCuts, "_cut", lambda self, *args: raised(dual(self, *args)))
 

@@ -138,3 +138,69 @@ def test_parts_of_many_columns_with_one_to_choose(columns: int) -> None:
     for _ in range(200):
         covering._open()
     check(covering, scores)
+
+
+# ---- limits, and what draws depend on -----------------------------------------------------------
+
+
+@pytest.fixture
+def _no_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", 0)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber:0.1"])
+def test_a_covering_ends_with_its_seconds(loss: str) -> None:
+    given = problem(loss)
+    with pytest.raises(OutOfTime):
+        Covering(given, 1.0, Allowance(Limits(seconds=1e-9)), (0, 1, 2, 3))
+
+
+@pytest.mark.usefixtures("_no_lists")
+@pytest.mark.parametrize("limit", ["seconds", "nodes"])
+@pytest.mark.parametrize("racing", [False, True])
+def test_draws_end_at_a_limit(limit: str, racing: bool) -> None:
+    """Reached after the covering was made: the next draw is refused, whatever it might be."""
+    covering, _ = covered(problem("huber:0.1"), 12.0, racing=racing)
+    source = as_randomness(0)
+    draw = (lambda: covering.race(source, Race())) if racing else covering.proportional
+    draw() if racing else draw(source)
+    covering._allowance = Allowance(Limits(**{limit: 1}))
+    if limit == "nodes":
+        covering._allowance.spend(1)
+    else:
+        covering._allowance._deadline = 0.0
+    with pytest.raises(UnprovenError):
+        draw() if racing else draw(source)
+
+
+@pytest.mark.usefixtures("_no_lists")
+@pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
+def test_mechanisms_refuse_at_a_limit(monkeypatch, kind: Any) -> None:
+    seen = watch(monkeypatch)
+    for limits in (Limits(seconds=1e-9), Limits(nodes=1)):
+        with pytest.raises(UnprovenError):
+            kind(300.0, limits=limits).draw(problem("huber:0.1"), 200, random_state=0)
+    assert seen.made
+
+
+@pytest.mark.usefixtures("_no_lists")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
+def test_draws_depend_on_the_seed_alone(monkeypatch, kind: Any, way: str) -> None:
+    """Not on the number of cores, nor on a limit that is not reached."""
+    take_way(monkeypatch, way)
+    seen = watch(monkeypatch)
+    draws = []
+    for cores, limits, seed in [
+        (1, None, 3),
+        (1, None, 3),
+        (3, None, 3),
+        (3, Limits(seconds=1e6, nodes=10**9), 3),
+        (1, None, 4),
+    ]:
+        monkeypatch.setattr(covering_module, "cores", lambda cores=cores: cores)
+        mechanism = kind(20.0, limits=limits)
+        draws.append(mechanism.draw(problem("huber:0.1"), 40, random_state=seed).tolist())
+    assert draws[0] == draws[1] == draws[2] == draws[3] != draws[4]
+    assert len(seen.made) == 5
+    assert drawing._COLUMNS > 0

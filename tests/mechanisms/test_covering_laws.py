@@ -1,0 +1,457 @@
+"""Draws by coverings against the law: kept, streamed and common bounds, and races that change over.
+
+Chi-square tests with fixed seeds and a false-alarm rate of 1e-4 (T14, T15, T40, T41).
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from coverings import WAYS, Watched, take_way, watch
+from oracle import Case, chi_square, counts_of, exponential_law, race_law
+
+import dpsubset.sampling
+from dpsubset import Exponential, PermuteAndFlip, Problem
+from dpsubset.cuts import walk
+from dpsubset.cuts.bending import BendingCuts
+from dpsubset.cuts.listing import list_region
+from dpsubset.cuts.moments import MomentCuts
+from dpsubset.sampling import drawing
+from dpsubset.sampling import partition as partition_module
+from dpsubset.sampling.covering import Covering
+from dpsubset.sampling.drawing import _Samplers
+from dpsubset.sampling.partition import Partition
+from dpsubset.sampling.pieces import Listed
+from dpsubset.sampling.race import Race
+
+FALSE_ALARM = 1e-4
+DRAWS = 2000
+LOSSES = ("squared", "huber:0.1", "huber:0.3", "logistic", "huber_hinge")
+DESIGNS = ("plain", "correlated", "nearly copied", "active ball", "wide", "included")
+RACES = (False, True)
+
+
+@pytest.fixture(autouse=True)
+def _no_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep short lists of all supports out."""
+    monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 0)
+
+
+def make_case(design: str, loss: str) -> Case:
+    rng = np.random.default_rng(7)
+    n, p = (9, 12) if design == "wide" else (35, 9)
+    X = rng.uniform(-1, 1, (n, p))
+    if design == "correlated":
+        X = 0.25 * X + 0.75 * rng.uniform(-1, 1, (n, 1))
+    if design == "nearly copied":
+        X[:, 5:] = X[:, :4] + 1e-3 * rng.normal(size=(n, 4))
+    y = X[:, :3] @ np.array([0.7, -0.6, 0.5]) + rng.normal(scale=0.15, size=n)
+    y = np.where(y > 0, 1.0, -1.0) if loss in ("logistic", "huber_hinge") else y
+    include = (4, 1) if design == "included" else ()
+    radius = 0.3 if design == "active ball" else 2.0
+    size = 5 if include else 3
+    return Case(design, X, y, size, 1.0, 1.0, radius, 0.05, include, loss=loss)
+
+
+def make_problem(case: Case) -> Problem:
+    given = case.arguments()
+    if case.loss == "huber_hinge":
+        del given["y_bound"]
+        given["classes"] = (-1, 1)
+    return Problem(case.X, case.y, **given)
+
+
+@cache
+def scores_of(design: str, loss: str) -> np.ndarray:
+    """Return all scores; those of rounded hinge loss by the library's own certified fits."""
+    case = make_case(design, loss)
+    if loss != "huber_hinge":
+        return case.scores()
+    problem = make_problem(case)
+    return np.array([problem.score(s) for s in case.supports().tolist()])
+
+
+def posed(design: str, loss: str, reach: float, race: bool) -> tuple[Problem, Any, np.ndarray]:
+    """Choose epsilon so that the worst support's log weight is -reach relative to the best."""
+    scores = scores_of(design, loss)
+    problem = make_problem(make_case(design, loss))
+    kappa = reach / float(np.ptp(scores))
+    epsilon = 2 * kappa * problem.sensitivity()
+    if race:
+        return problem, PermuteAndFlip(epsilon), race_law(scores, kappa)
+    return problem, Exponential(epsilon), exponential_law(scores, kappa)
+
+
+def p_value(design: str, loss: str, draws: np.ndarray, law: np.ndarray) -> float:
+    found, cells = chi_square(counts_of(draws, make_case(design, loss).supports()), law)
+    assert cells >= 5
+    return found
+
+
+def drawn(
+    design: str, loss: str, reach: float, race: bool, *, draws: int = DRAWS, seed: int = 1
+) -> float:
+    """Return the p-value of many draws of one sampler."""
+    problem, mechanism, law = posed(design, loss, reach, race)
+    return p_value(design, loss, mechanism.draw(problem, draws, random_state=seed), law)
+
+
+def drawn_afresh(
+    design: str, loss: str, reach: float, race: bool, *, draws: int = 500, seed: int = 2
+) -> float:
+    """Return the p-value of first draws: a release is the only draw of its sampler."""
+    problem, mechanism, law = posed(design, loss, reach, race)
+    rng = np.random.default_rng(seed)
+    firsts = [mechanism.draw(problem, 1, random_state=rng) for _ in range(draws)]
+    return p_value(design, loss, np.vstack(firsts), law)
+
+
+# ---- one covering, many draws -------------------------------------------------------------------
+
+
+@pytest.mark.grid(every=11)
+@pytest.mark.parametrize("race", RACES)
+@pytest.mark.parametrize(
+    ("design", "reach", "loss"),
+    [
+        (d, (4.0, 12.0)[i % 2], loss)
+        for i, (d, loss) in enumerate(itertools.product(DESIGNS, LOSSES))
+    ],
+)
+def test_draws_match_the_law(monkeypatch, design: str, reach: float, loss: str, race: bool) -> None:
+    """With the parts that a user gets, which are few and large."""
+    seen = watch(monkeypatch)
+    assert drawn(design, loss, reach, race) >= FALSE_ALARM
+    assert len(seen.made) == 1
+    assert seen.accepted["kept"] + seen.singles > 0
+
+
+PATHS = [
+    (way, design, (12.0, 4.0)[i % 2], loss)
+    for i, (way, loss, design) in enumerate(itertools.product(WAYS, LOSSES, DESIGNS))
+]
+
+
+def took(seen: Watched, way: str, race: bool) -> None:
+    """Assert that draws came from parts of that kind; a race may have opened them."""
+    opened = {"kept": seen.singles, "streamed": seen.kept, "common": seen.divided}[way]
+    assert seen.accepted[way] + (opened if race else 0) > 0
+    others = {other for other in WAYS if other != way and seen.scored[other]}
+    assert race or others <= ({"kept"} if way == "common" else set())
+
+
+@pytest.mark.grid(every=17)
+@pytest.mark.parametrize("race", RACES)
+@pytest.mark.parametrize(("way", "design", "reach", "loss"), PATHS)
+def test_draws_by_every_kind_of_part(
+    monkeypatch, way: str, design: str, reach: float, loss: str, race: bool
+) -> None:
+    take_way(monkeypatch, way)
+    seen = watch(monkeypatch)
+    assert drawn(design, loss, reach, race) >= FALSE_ALARM
+    took(seen, way, race)
+
+
+@pytest.mark.grid(every=19)
+@pytest.mark.parametrize("race", RACES)
+@pytest.mark.parametrize(("way", "design", "reach", "loss"), PATHS[::4])
+def test_first_draws(
+    monkeypatch, way: str, design: str, reach: float, loss: str, race: bool
+) -> None:
+    take_way(monkeypatch, way)
+    seen = watch(monkeypatch)
+    assert drawn_afresh(design, loss, reach, race) >= FALSE_ALARM
+    assert len(seen.made) == 500
+    took(seen, way, race)
+
+
+def test_bounds_are_raised_by_further_forms(monkeypatch) -> None:
+    """Where bounds are loose, coverings expand at more supports in the middle of their draws."""
+    take_way(monkeypatch, "kept")
+    monkeypatch.setattr(Covering, "_heavy", every_part)
+    seen = watch(monkeypatch)
+    assert drawn("plain", "huber:0.1", 12.0, False) >= FALSE_ALARM
+    assert drawn("plain", "huber:0.1", 12.0, True) >= FALSE_ALARM
+    assert all(len(one._forms) > 1 for one in seen.made)
+
+
+def every_part(self: Covering) -> np.ndarray:
+    return np.arange(self._masses.size)
+
+
+# ---- from a partition to a covering -------------------------------------------------------------
+
+
+class Changes:
+    """Counts samplers, those that change over, and those that had single supports by then."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, refined: float, lists: int = 0) -> None:
+        monkeypatch.setattr(drawing, "_ALL_KEPT", 0)
+        monkeypatch.setattr(drawing, "_REFINED", refined)
+        monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", lists)
+        self.made = self.changed = self.freed = 0
+        init, adopt = _Samplers.__init__, Covering.adopt
+
+        def made(samplers: _Samplers, *args: Any, **options: Any) -> None:
+            self.made += 1
+            init(samplers, *args, **options)
+
+        def adopted(covering: Covering, singles: Any, weights: Any) -> None:
+            self.changed += 1
+            self.freed += len(singles) > 0
+            adopt(covering, singles, weights)
+
+        monkeypatch.setattr(_Samplers, "__init__", made)
+        monkeypatch.setattr(Covering, "adopt", adopted)
+
+
+def changing(monkeypatch: pytest.MonkeyPatch, refined: int) -> Changes:
+    """Make most samplers begin in a list of loose bounds, set supports free, and change over.
+
+    Loose as they are, the bounds are valid. That rejections improve them is put off.
+    """
+
+    def loose(self: Partition, region: Any) -> Listed:
+        supports, scores = list_region(self._maker, region)
+        nats = np.random.default_rng(0).uniform(2.0, 4.0, len(scores))
+        return Listed(supports, nats - self.kappa * scores, exact=False)
+
+    monkeypatch.setattr(Partition, "_list", loose)
+    monkeypatch.setattr(Partition, "_loosened", lambda self, *args: None)
+    return Changes(monkeypatch, refined)
+
+
+@pytest.mark.grid(every=7)
+@pytest.mark.parametrize("refined", [1, 3])
+@pytest.mark.parametrize("design", ["plain", "included"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_races_that_change_over(monkeypatch, loss: str, design: str, refined: int) -> None:
+    """First draws of fresh samplers, most of which begin in a partition and end in a covering."""
+    changes = changing(monkeypatch, refined)
+    assert drawn_afresh(design, loss, 6.0, True, draws=600) >= FALSE_ALARM
+    assert changes.made == 600
+    assert changes.freed == changes.changed >= (300 if refined == 1 else 100)
+
+
+@pytest.mark.grid(every=10)
+@pytest.mark.parametrize("design", ["plain", "correlated"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_draws_by_rejection_that_change_over(monkeypatch, loss: str, design: str) -> None:
+    """They begin anew in the covering; what was set free before keeps its weight."""
+    changes = Changes(monkeypatch, 2, lists=0)
+    for maker in (MomentCuts, BendingCuts):
+        monkeypatch.setattr(maker, "patience", lambda self, region: 0.0)
+    assert drawn_afresh(design, loss, 6.0, False, draws=500) >= FALSE_ALARM
+    assert changes.made == 500
+    assert changes.changed >= 20
+
+
+@pytest.mark.grid(every=7)
+@pytest.mark.parametrize("race", RACES)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_supports_that_were_set_free_before(monkeypatch, loss: str, way: str, race: bool) -> None:
+    """A third of all, light and heavy ones, in one covering and many draws."""
+    take_way(monkeypatch, way)
+    covering = Covering.__init__
+
+    def with_singles(self: Covering, problem: Problem, kappa: float, *args: Any, **more: Any):
+        covering(self, problem, kappa, *args, **more)
+        singles = [s for i, s in enumerate(make_case("plain", loss).supports()) if i % 3 == 0]
+        self.adopt(singles, np.array([-kappa * problem.score(s) for s in singles]))
+
+    monkeypatch.setattr(Covering, "__init__", with_singles)
+    assert drawn("plain", loss, 6.0, race) >= FALSE_ALARM
+
+
+# ---- lists of bounds in a partition -------------------------------------------------------------
+
+
+def force_lists(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Listed]:
+    """Keep coverings out; regions of so many supports are listed with bounds. Return the lists."""
+    monkeypatch.setattr(drawing, "_COLUMNS", 0)
+    monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 1)
+    monkeypatch.setattr(partition_module, "_BOUNDED", most)
+    found: list[Listed] = []
+    list_ = Partition._list
+
+    def spy(self: Partition, region: Any) -> Listed | None:
+        listed = list_(self, region)
+        if listed is not None:
+            assert not listed.exact or len(listed.supports) == 1
+            found.append(listed)
+        return listed
+
+    monkeypatch.setattr(Partition, "_list", spy)
+    return found
+
+
+BENT = tuple(loss for loss in LOSSES if loss != "squared")
+
+
+@pytest.mark.grid(every=11)
+@pytest.mark.parametrize("most", [1000, 25])
+@pytest.mark.parametrize("race", RACES)
+@pytest.mark.parametrize("design", ["plain", "correlated", "active ball", "included"])
+@pytest.mark.parametrize("loss", BENT)
+def test_lists_of_bounds(monkeypatch, loss: str, design: str, race: bool, most: int) -> None:
+    """One of all supports, or short ones that regions are split into."""
+    lists = force_lists(monkeypatch, most)
+    if most < 84:
+        monkeypatch.setattr(BendingCuts, "patience", lambda self, region: 0.0)
+    assert drawn(design, loss, 8.0, race) >= FALSE_ALARM
+    assert lists
+
+
+@pytest.mark.grid(every=4)
+@pytest.mark.parametrize("race", RACES)
+@pytest.mark.parametrize("loss", ["huber:0.1", "logistic"])
+def test_first_draws_by_lists_of_bounds(monkeypatch, loss: str, race: bool) -> None:
+    """Bounds that were loose are replaced by scores, and by those of a new expansion."""
+    lists = force_lists(monkeypatch, 1000)
+    monkeypatch.setattr(partition_module, "_LOST", 1)
+    monkeypatch.setattr(partition_module, "_LOOSE", 0.01)
+    expanded: list[Any] = []
+    raised = BendingCuts.raised
+    monkeypatch.setattr(
+        BendingCuts, "raised", lambda self, s: (expanded.append(s), raised(self, s))[1]
+    )
+    assert drawn_afresh("plain", loss, 12.0, race) >= FALSE_ALARM
+    assert len(lists) == 500
+    assert expanded
+
+
+# ---- broken twins: the same check must reject them ----------------------------------------------
+
+
+def kappa_of(design: str, loss: str, reach: float) -> float:
+    return reach / float(np.ptp(scores_of(design, loss)))
+
+
+@pytest.mark.grid(every=3)
+@pytest.mark.parametrize("race", RACES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_kept_bounds_that_are_too_high_are_caught(monkeypatch, loss: str, race: bool) -> None:
+    """By half a unit of log weight beyond the score itself, in every other part."""
+    take_way(monkeypatch, "kept")
+    fill, problem = walk.fill, make_problem(make_case("plain", loss))
+    more = 0.5 / kappa_of("plain", loss, 4.0)
+
+    def too_high(form: Any, t: int, parts: walk.Parts, which: Any, bounds: np.ndarray) -> None:
+        fill(form, t, parts, which, bounds)
+        chosen, order = np.empty(t, dtype=np.int64), made[-1]._order
+        for r in which[which % 2 == 1]:
+            for i in range(int(parts.size[r])):
+                walk.member(parts, r, i, order.size, chosen)
+                score = problem.score(np.sort(order[chosen]))
+                bounds[parts.offset[r] + i] = max(bounds[parts.offset[r] + i], score + more)
+
+    made = watch(monkeypatch).made
+    monkeypatch.setattr(walk, "fill", too_high)
+    assert drawn("plain", loss, 4.0, race) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("race", RACES)
+@pytest.mark.parametrize("loss", ["huber:0.3", "logistic"])
+def test_forms_that_are_too_high_are_caught(monkeypatch, loss: str, race: bool) -> None:
+    """By so much that minorants are no minorants any more, everywhere."""
+    reduced = Covering._reduced
+    more = 1.0 / kappa_of("plain", loss, 8.0)
+
+    def raised(self: Covering, *args: Any) -> walk.Form:
+        form = reduced(self, *args)
+        return form._replace(base=form.base + more)
+
+    monkeypatch.setattr(Covering, "_reduced", raised)
+    assert drawn("plain", loss, 8.0, race) < FALSE_ALARM
+
+
+@pytest.mark.grid(every=3)
+@pytest.mark.parametrize("race", RACES)
+@pytest.mark.parametrize("loss", ["squared", "huber:0.3", "logistic"])
+def test_common_bounds_that_are_too_high_are_caught(monkeypatch, loss: str, race: bool) -> None:
+    """As high as the worst score of all."""
+    take_way(monkeypatch, "common")
+    bounds, worst = walk.part_bounds, float(scores_of("plain", loss).max())
+
+    def too_high(form: Any, parts: walk.Parts, which: Any, lows: np.ndarray) -> None:
+        bounds(form, parts, which, lows)
+        for r in which:
+            if parts.offset[r] == walk.COMMON:
+                lows[r] = worst
+
+    monkeypatch.setattr(walk, "part_bounds", too_high)
+    assert drawn("plain", loss, 4.0, race) < FALSE_ALARM
+
+
+def counted_twice(self: Covering, singles: Any, weights: Any) -> None:
+    """Leave supports that are free in their parts, too."""
+    self._singles, self._weights = list(singles), weights.copy()
+
+
+def lost(self: Covering, singles: Any, weights: Any) -> None:
+    """Forget supports that are free, and refuse them in their parts all the same."""
+    self._singles, self._weights = [], np.empty(0)
+    self._free = {tuple(support.tolist()) for support in singles}
+
+
+@pytest.mark.grid(every=2)
+@pytest.mark.parametrize("adopt", [counted_twice, lost])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_single_supports_that_are_not_taken_over_are_caught(monkeypatch, adopt, loss: str) -> None:
+    changing(monkeypatch, 1)
+    monkeypatch.setattr(Covering, "adopt", adopt)
+    race = Covering.race
+
+    def without_clocks(self: Covering, source: Any, state: Race) -> Any:
+        return race(self, source, Race(state.now) if self._free and not self._singles else state)
+
+    monkeypatch.setattr(Covering, "race", without_clocks)
+    assert drawn_afresh("plain", loss, 6.0, True, draws=600) < FALSE_ALARM
+
+
+@pytest.mark.grid(every=2)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_race_that_begins_anew_is_caught(monkeypatch, loss: str) -> None:
+    """Whoever did not ring before the change may ring once more in the time that has passed."""
+    changing(monkeypatch, 3)
+    race = Covering.race
+
+    def anew(self: Covering, source: Any, state: Race) -> Any:
+        return race(self, source, Race(-np.inf, state.clocks))
+
+    monkeypatch.setattr(Covering, "race", anew)
+    assert drawn_afresh("plain", loss, 6.0, True, draws=600) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("race", RACES)
+def test_a_list_of_bounds_that_is_too_high_is_caught(monkeypatch, race: bool) -> None:
+    """By one unit of log weight for every other support."""
+    force_lists(monkeypatch, 1000)
+    listed, more = BendingCuts.listed, 1.0 / kappa_of("plain", "logistic", 6.0)
+    scores = scores_of("plain", "logistic")
+
+    def raised(self: BendingCuts, region: Any) -> Any:
+        supports, lows = listed(self, region)
+        return supports, np.where(np.arange(len(lows)) % 2, scores + more, lows)
+
+    monkeypatch.setattr(BendingCuts, "listed", raised)
+    assert drawn("plain", "logistic", 6.0, race) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("race", RACES)
+def test_better_bounds_that_are_too_high_are_caught(monkeypatch, race: bool) -> None:
+    """What is known of single supports rejects too much: half a unit, if column 1 is among them."""
+    force_lists(monkeypatch, 1000)
+    kappa = kappa_of("plain", "logistic", 6.0)
+    problem = make_problem(make_case("plain", "logistic"))
+
+    def better(self: BendingCuts, support: Any, worst: float) -> float:
+        return problem.score(support) + (0.5 / kappa if 1 in support else -10.0)
+
+    monkeypatch.setattr(BendingCuts, "better", better)
+    assert drawn("plain", "logistic", 6.0, race) < FALSE_ALARM
