@@ -14,7 +14,7 @@ from dpsubset.designs.scaled import ScaledDesign
 from dpsubset.losses.fitting import envelope
 from dpsubset.problem import Problem
 
-__all__ = ["Minorant", "bends", "reach", "row_curvature"]
+__all__ = ["Minorant", "Minorants", "bends", "reach", "row_curvature"]
 
 _NEAR = 1e-2  # of the range of predictions: nearer to its end a difference quotient is rounding
 _LOST = 1e-11  # of the largest loss over the squared range, for the rounding of a quotient
@@ -108,3 +108,19 @@ class Minorant(Problem):
         """A bound on what coefficients in the ball gain, and the constant."""
         largest = float(np.abs(self.correlations).max(initial=0.0))
         return abs(self.energy) + 2 * self.radius * math.sqrt(self.size) * largest
+
+
+class Minorants:
+    """Problems of squared loss below one that bends; squared loss needs no other than itself."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.exact = problem.quadratic
+        self._problem = problem
+        self._limit = np.empty(0) if self.exact else reach(problem)
+
+    def at(self, support: NDArray[np.intp], gap: float) -> Problem:
+        """Expand at a fit on a support, to a gap."""
+        if self.exact:
+            return self._problem
+        beta = self._problem.coefficients(support, gap)
+        return Minorant(self._problem, np.sort(support), beta, self._limit)

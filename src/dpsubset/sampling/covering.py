@@ -20,7 +20,7 @@ from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.cuts import walk
 from dpsubset.cuts.curvature import elimination_error, steady
-from dpsubset.cuts.minorant import Minorant, reach
+from dpsubset.cuts.minorant import Minorants
 from dpsubset.cuts.reduced import multiplier
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Allowance
@@ -179,7 +179,7 @@ class Covering:
         self._allowance = allowance
         self.problem = problem
         self.kappa = kappa
-        self._limit = None if problem.quadratic else reach(problem)
+        self._below = Minorants(problem)
         self._seed = np.array(seed, dtype=np.intp)
         self._singles: list[Support] = []
         self._weights = np.empty(0)
@@ -194,12 +194,7 @@ class Covering:
 
     def _expanded(self, support: NDArray[np.intp]) -> Problem:
         """Return a problem of squared loss below this one, near it where that support's fit is."""
-        problem = self.problem
-        if problem.quadratic:
-            return problem
-        assert self._limit is not None
-        beta = problem.coefficients(support, 1e-2 / self.kappa)
-        return Minorant(problem, np.sort(support), beta, self._limit)
+        return self._below.at(support, 1e-2 / self.kappa)
 
     def _moments(self, below: Problem, mu: float) -> tuple[Floats, Floats]:
         """Return H = X'X + ridge + mu and X'y of the columns in order, the included ones last."""
@@ -445,7 +440,7 @@ class Covering:
             self._reweigh(at)
         n, k = self.problem.n_rows, self._order.size
         self._cost += 2e5 + 200.0 * n * self.problem.size
-        if self.problem.quadratic or not excess > _LOOSE or len(self._forms) == _FORMS:
+        if self._below.exact or not excess > _LOOSE or len(self._forms) == _FORMS:
             return
         heavy = self._heavy()
         common = int(np.count_nonzero(self._parts.offset[heavy] == walk.COMMON))
