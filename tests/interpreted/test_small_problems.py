@@ -10,9 +10,10 @@ from numba.core.dispatcher import Dispatcher
 from oracle import LOSSES, Case, kinds, mistakes_of, random_case
 
 from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, TopR, sampling, search
-from dpsubset.cuts import listing, reduced, symmetric
+from dpsubset.cuts import listing, reduced, symmetric, walk
 from dpsubset.designs import dense
 from dpsubset.losses import squared
+from dpsubset.sampling import covering
 from dpsubset.search import heap, kernel
 from dpsubset.warm import warm_up
 
@@ -112,6 +113,14 @@ ENTRANCES = [
     listing._combinations,
     heap.push,
     kernel.explore,
+    walk.survey,
+    walk.fill,
+    walk.part_bounds,
+    walk.stream,
+    walk.weigh,
+    walk.member,
+    covering._tries,
+    covering._arrivals,
 ]
 
 
