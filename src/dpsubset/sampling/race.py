@@ -26,6 +26,8 @@ def draw_proportional(partition: Partition, source: RandomSource) -> Support:
             return partition.singles[index - len(partition.pieces)]
         piece = partition.pieces[index]
         support, log_weight = piece.draw(source)
+        if partition.gone(support):
+            continue
         if piece.exact:
             return support
         verdict = partition.reaches(source.exponential(), support, log_weight, float)
@@ -95,6 +97,8 @@ def _ring(partition: Partition, index: int, now: float, source: RandomSource) ->
 
     needed = partial(ring_height, now, log_weight)
     draw = source.exponential()
+    if partition.gone(support):
+        return None
     if piece.exact:
         return support if draw >= needed(0.0) else None
     verdict = partition.reaches(draw, support, log_weight, needed)
