@@ -12,7 +12,7 @@ from dpsubset.arrays import Floats
 from dpsubset.cuts.cut import Cut
 from dpsubset.cuts.dual import DualCuts
 from dpsubset.cuts.listing import list_region
-from dpsubset.cuts.minorant import Minorant, reach
+from dpsubset.cuts.minorant import Expansions
 from dpsubset.cuts.moments import MomentCuts
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
@@ -31,12 +31,12 @@ class BendingCuts(DualCuts):
 
     @property
     def parted(self) -> bool:  # type: ignore[override]
-        """Minorants begin with all supports together."""
+        """Fits begin with parts, minorants with all supports together."""
         return not self._below
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self._limit: Floats | None = None
+        self._expansions: Expansions | None = None
         self._below: list[MomentCuts] = []
         self._seen: set[tuple[int, ...]] = set()
         self._compared = self._won = 0
@@ -49,13 +49,10 @@ class BendingCuts(DualCuts):
         if key in self._seen or len(key) != self.problem.size:
             return False
         self._seen.add(key)
-        if self._limit is None:
-            self._limit = reach(self.problem)
-        index = np.array(key, dtype=np.intp)
-        largest = self.problem.n_rows * self.problem.sensitivity("largest")
-        gap = max(_COARSE * largest, self.problem.slack)
-        beta = self.problem.coefficients(index, gap)
-        cuts = MomentCuts(Minorant(self.problem, index, beta, self._limit))
+        if self._expansions is None:
+            largest = self.problem.n_rows * self.problem.sensitivity("largest")
+            self._expansions = Expansions(self.problem, _COARSE * largest)
+        cuts = MomentCuts(self._expansions.at(np.array(key, dtype=np.intp)))
         cuts.settle(key)
         self._below.append(cuts)
         if len(self._below) > self._most:

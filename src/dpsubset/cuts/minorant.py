@@ -14,7 +14,7 @@ from dpsubset.designs.scaled import ScaledDesign
 from dpsubset.losses.fitting import envelope
 from dpsubset.problem import Problem
 
-__all__ = ["Minorant", "bends", "reach", "row_curvature"]
+__all__ = ["Expansions", "Minorant", "bends", "reach", "row_curvature"]
 
 _NEAR = 1e-2  # of the range of predictions: nearer to its end a difference quotient is rounding
 _LOST = 1e-11  # of the largest loss over the squared range, for the rounding of a quotient
@@ -66,6 +66,25 @@ def row_curvature(problem: Problem, t0: Floats, limit: Floats) -> tuple[Floats, 
 def bends(problem: Problem) -> bool:
     """Whether the loss has a curvature that a minorant can use."""
     return problem.quadratic or problem.loss.bends
+
+
+class Expansions:
+    """Problems of squared loss below a problem that bends, expanded at its supports.
+
+    Squared loss itself needs one only.
+    """
+
+    def __init__(self, problem: Problem, gap: float) -> None:
+        self._problem, self._gap = problem, gap
+        self.more = not problem.quadratic
+        self._limit = reach(problem) if self.more else np.empty(0)
+
+    def at(self, support: NDArray[np.intp]) -> Problem:
+        """Return one that is near the problem where the fit of a support is, up to the gap."""
+        if not self.more:
+            return self._problem
+        beta = self._problem.coefficients(support, self._gap)
+        return Minorant(self._problem, np.sort(support), beta, self._limit)
 
 
 class Minorant(Problem):

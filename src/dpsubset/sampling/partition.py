@@ -22,7 +22,7 @@ from dpsubset.problem import Problem
 from dpsubset.sampling.deciding import decided
 from dpsubset.sampling.pieces import Envelope, Listed, Piece, Support, Tail
 
-__all__ = ["Partition", "TooHard", "Verdict"]
+__all__ = ["GONE", "Partition", "TooHard", "Verdict"]
 
 _PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
 _MEMORY = 4 << 30  # bytes that the pieces may take, roughly; beyond it the sampler gives up (T18)
@@ -44,6 +44,9 @@ class Verdict(NamedTuple):
     kept: bool
     excess: float  # kappa times what the score has above the envelope, or what is known of it
     loose: float  # the part of it that no bound on the one support told; 0 if there was no need
+
+
+GONE = Verdict(False, 4.0, 0.0)  # of a support that is a single one by now
 
 
 class Partition:
@@ -109,9 +112,7 @@ class Partition:
         if everything.to_choose > _PATTERNS_UP_TO or not self.maker.parted:
             return [everything]
         return [
-            r
-            for k in range(everything.to_choose + 1)
-            for r in patterns(self.problem, self.seed, k)
+            r for k in range(everything.to_choose + 1) for r in patterns(self.problem, self.seed, k)
         ]
 
     @property
@@ -145,6 +146,7 @@ class Partition:
 
     def adopt(self, singles: list[Support], log_weights: Floats) -> None:
         """Take over supports that another sampler set free: pieces hold them, but do not count."""
+        assert not self.singles  # clocks are matched by position
         for support, log_weight in zip(singles, log_weights, strict=True):
             self._set_free(support, float(log_weight))
         self._adopted = {tuple(support.tolist()) for support in singles}
