@@ -318,7 +318,7 @@ class Problem:
     @property
     def quadratic(self) -> bool:
         """Whether scores follow from the moments X'X, X'y and y'y alone."""
-        return isinstance(self.loss, Squared)
+        return type(self.loss) is Squared
 
     @cached_property
     def correlations(self) -> Floats:

@@ -125,7 +125,7 @@ def test_optimised_cuts_are_worth_their_price(loss: str) -> None:
     better = maker.optimised(cheap, kappa, None)
     assert mass(better) < mass(cheap) - 1
     served = cut_maker(problem)  # of a loss that bends, minorants: even the cheap ones do better
-    start(served)
+    served.expand(start(served))
     first = served.cheap(root(problem))
     assert mass(served.optimised(first, kappa, None)) < mass(cheap) - 1
     assert not served.problem.loss.bends or mass(first) < mass(better) + 0.1

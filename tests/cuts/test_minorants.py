@@ -261,8 +261,8 @@ def test_a_loss_of_ones_own_does_not_inherit_the_bend() -> None:
 
     assert not OtherValues().bends
     assert not OtherRows(0.1).bends
-    assert Both().bends
-    assert Renamed().bends
+    assert not Both().bends
+    assert not Renamed().bends
 
 
 # ---- the cuts that are made of minorants --------------------------------------------------------

@@ -6,6 +6,7 @@ Chi-square tests with fixed seeds and a false-alarm rate of 1e-4 (T14, T15, T40,
 from __future__ import annotations
 
 import itertools
+import math
 from functools import cache
 from typing import Any
 
@@ -16,10 +17,11 @@ from oracle import Case, chi_square, counts_of, exponential_law, race_law
 
 import dpsubset.sampling
 from dpsubset import Exponential, PermuteAndFlip, Problem
-from dpsubset.cuts import walk
+from dpsubset.cuts import cut_maker, walk
 from dpsubset.cuts.bending import BendingCuts
 from dpsubset.cuts.listing import list_region
 from dpsubset.cuts.moments import MomentCuts
+from dpsubset.cuts.start import start
 from dpsubset.sampling import drawing
 from dpsubset.sampling import partition as partition_module
 from dpsubset.sampling.covering import Covering
@@ -193,6 +195,7 @@ class Changes:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, refined: float, lists: int = 0) -> None:
         monkeypatch.setattr(drawing, "_ALL_KEPT", 0)
         monkeypatch.setattr(drawing, "_REFINED", refined)
+        monkeypatch.setattr(drawing, "_REFINED_BY_MOMENTS", refined)
         monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", lists)
         self.made = self.changed = self.freed = 0
         init, adopt = _Samplers.__init__, Covering.adopt
@@ -217,7 +220,7 @@ def changing(monkeypatch: pytest.MonkeyPatch, refined: int) -> Changes:
     """
 
     def loose(self: Partition, region: Any) -> Listed:
-        supports, scores = list_region(self._maker, region)
+        supports, scores = list_region(self.maker, region)
         nats = np.random.default_rng(0).uniform(2.0, 4.0, len(scores))
         return Listed(supports, nats - self.kappa * scores, exact=False)
 
@@ -277,6 +280,14 @@ def force_lists(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Listed]:
     monkeypatch.setattr(drawing, "_COLUMNS", 0)
     monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 1)
     monkeypatch.setattr(partition_module, "_BOUNDED", most)
+    monkeypatch.setattr(drawing, "_REFINED", math.inf)
+
+    def expanded(problem: Problem) -> Any:
+        maker = cut_maker(problem)
+        maker.expand(start(maker))
+        return maker
+
+    monkeypatch.setattr(drawing, "cut_maker", expanded)
     found: list[Listed] = []
     list_ = Partition._list
 

@@ -12,7 +12,7 @@ from dpsubset.arrays import Floats
 from dpsubset.cuts.cut import Cut
 from dpsubset.cuts.dual import DualCuts
 from dpsubset.cuts.listing import list_region
-from dpsubset.cuts.minorant import Minorant, reach
+from dpsubset.cuts.minorant import Expansions
 from dpsubset.cuts.moments import MomentCuts
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
@@ -29,20 +29,19 @@ _MEMORY = 1 << 30  # bytes of their moments
 class BendingCuts(DualCuts):
     """Cuts of minorants by elimination, and dual points where those do better."""
 
-    parted = False
+    @property
+    def parted(self) -> bool:  # type: ignore[override]
+        """Fits begin with parts, minorants with all supports together."""
+        return not self._below
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self._limit: Floats | None = None
+        self._expansions: Expansions | None = None
         self._below: list[MomentCuts] = []
         self._seen: set[tuple[int, ...]] = set()
         self._compared = self._won = 0
         each = 8 * min(problem.n_columns, 2048) ** 2 + 16 * problem.n_rows
         self._most = max(2, min(_MOST, _MEMORY // max(each, 1)))
-
-    def settle(self, support: tuple[int, ...]) -> bool:
-        self.expand(support)
-        return False
 
     def expand(self, support: Iterable[int]) -> bool:
         """Expand at the fit of a support; return whether that is new."""
@@ -50,13 +49,10 @@ class BendingCuts(DualCuts):
         if key in self._seen or len(key) != self.problem.size:
             return False
         self._seen.add(key)
-        if self._limit is None:
-            self._limit = reach(self.problem)
-        index = np.array(key, dtype=np.intp)
-        largest = self.problem.n_rows * self.problem.sensitivity("largest")
-        gap = max(_COARSE * largest, self.problem.slack)
-        beta = self.problem.coefficients(index, gap)
-        cuts = MomentCuts(Minorant(self.problem, index, beta, self._limit))
+        if self._expansions is None:
+            largest = self.problem.n_rows * self.problem.sensitivity("largest")
+            self._expansions = Expansions(self.problem, _COARSE * largest)
+        cuts = MomentCuts(self._expansions.at(np.array(key, dtype=np.intp)))
         cuts.settle(key)
         self._below.append(cuts)
         if len(self._below) > self._most:
@@ -91,7 +87,7 @@ class BendingCuts(DualCuts):
         return [self.cheap(region) for region in regions]
 
     def exact(self, region: Region) -> bool:
-        return region.to_choose == 1
+        return bool(self._below) and region.to_choose == 1
 
     def optimised(
         self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
@@ -115,8 +111,10 @@ class BendingCuts(DualCuts):
                 best = dual
         return best
 
-    def listed(self, region: Region) -> tuple[NDArray[np.int64], Floats]:
-        """Return all supports of a region and bounds on their scores."""
+    def listed(self, region: Region) -> tuple[NDArray[np.int64], Floats] | None:
+        """Return all supports of a region and bounds on their scores, once there are minorants."""
+        if not self._below:
+            return None
         supports, lows = list_region(self._below[0], region)
         for cuts in self._below[1:]:
             lows = np.maximum(lows, cuts.scores(supports))
@@ -127,6 +125,8 @@ class BendingCuts(DualCuts):
         return self._below[-1].scores(supports) - self.problem.slack
 
     def patience(self, region: Region) -> float:
+        if not self._below:
+            return super().patience(region)
         n, p = self.problem.n_rows, region.free.size
         draw = 60.0 + 0.05 * n * region.size
         cost = 300.0 + 0.05 * p * region.to_choose + 8 * min(p, 640) ** 3 / 6e4

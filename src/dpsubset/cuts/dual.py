@@ -28,6 +28,8 @@ _ROUNDS = 2
 _COLUMNS = 256  # columns that a descent looks at; a last product takes in the others
 _TOUCHED = 64  # columns that the fit of a tangent looks at
 _STEPS = 40
+_ALL_STEPS = 200  # where a descent looks at all columns, and ends at its optimum
+_LONGER = 10.0  # what such a descent costs more
 _ENOUGH = 0.02  # a descent ends when ten steps lower the log mass by less
 _MISSED = 0.1  # share of a support's columns that a descent may overlook
 _LISTED_ROWS = 400_000  # rows of all fits of a list
@@ -55,6 +57,11 @@ class DualCuts(CutMaker):
         self._points: OrderedDict[tuple[int, ...], _Point] = OrderedDict()
         each = 8 * (problem.n_rows + problem.n_columns)
         self._room = max(4, min(_POINTS, _MEMORY // each))
+
+    @property
+    def parted(self) -> bool:  # type: ignore[override]
+        """With few columns one optimised cut of all supports is better than cheap ones of parts."""
+        return self.problem.n_columns > _COLUMNS
 
     def gains(self, inside: tuple[int, ...]) -> Floats:
         problem = self.problem
@@ -113,7 +120,7 @@ class DualCuts(CutMaker):
                 rule,
                 t,
                 a,
-                _STEPS,
+                _STEPS if self.parted else _ALL_STEPS,
                 _ENOUGH,
                 goal,
                 problem.allowance.watch,
@@ -201,7 +208,8 @@ class DualCuts(CutMaker):
     def patience(self, region: Region) -> float:
         n, p = self.problem.n_rows, self.problem.n_columns
         draw = 60.0 + 0.05 * n * region.size
-        return (100.0 + 3.0 * n * (p / 2000 + 4)) / draw
+        steps = 1.0 if self.parted else _LONGER
+        return steps * (100.0 + 3.0 * n * (p / 2000 + 4)) / draw
 
     def _cut(self, region: Region, point: _Point, share: Floats | None = None) -> Cut:
         """Return the cut of a dual point at the best multiplier of the ball.

@@ -14,7 +14,7 @@ from dpsubset.designs.scaled import ScaledDesign
 from dpsubset.losses.fitting import envelope
 from dpsubset.problem import Problem
 
-__all__ = ["Minorant", "Minorants", "bends", "reach", "row_curvature"]
+__all__ = ["Expansions", "Minorant", "bends", "reach", "row_curvature"]
 
 _NEAR = 1e-2  # of the range of predictions: nearer to its end a difference quotient is rounding
 _LOST = 1e-11  # of the largest loss over the squared range, for the rounding of a quotient
@@ -68,6 +68,25 @@ def bends(problem: Problem) -> bool:
     return problem.quadratic or problem.loss.bends
 
 
+class Expansions:
+    """Problems of squared loss below a problem that bends, expanded at its supports.
+
+    Squared loss itself needs one only.
+    """
+
+    def __init__(self, problem: Problem, gap: float) -> None:
+        self._problem, self._gap = problem, gap
+        self.more = not problem.quadratic
+        self._limit = reach(problem) if self.more else np.empty(0)
+
+    def at(self, support: NDArray[np.intp]) -> Problem:
+        """Return one that is near the problem where the fit of a support is, up to the gap."""
+        if not self.more:
+            return self._problem
+        beta = self._problem.coefficients(support, self._gap)
+        return Minorant(self._problem, np.sort(support), beta, self._limit)
+
+
 class Minorant(Problem):
     """A problem of squared loss whose scores are nowhere above those of another problem (T40).
 
@@ -108,19 +127,3 @@ class Minorant(Problem):
         """A bound on what coefficients in the ball gain, and the constant."""
         largest = float(np.abs(self.correlations).max(initial=0.0))
         return abs(self.energy) + 2 * self.radius * math.sqrt(self.size) * largest
-
-
-class Minorants:
-    """Problems of squared loss below one that bends; squared loss needs no other than itself."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.exact = problem.quadratic
-        self._problem = problem
-        self._limit = np.empty(0) if self.exact else reach(problem)
-
-    def at(self, support: NDArray[np.intp], gap: float) -> Problem:
-        """Expand at a fit on a support, to a gap."""
-        if self.exact:
-            return self._problem
-        beta = self._problem.coefficients(support, gap)
-        return Minorant(self._problem, np.sort(support), beta, self._limit)

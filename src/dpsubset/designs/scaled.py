@@ -45,11 +45,13 @@ class ScaledDesign(Design):
         return out
 
     def full_gram(self, between: Callable[[], None] | None = None) -> Floats:
-        """Return all inner products; rows of scale zero are left out."""
-        block = self.take(np.arange(self.n_columns))[self._scale > 0.0]
-        out = np.zeros((self.n_columns, self.n_columns))
-        for rows in row_blocks(block.shape[0]):
+        """Return all inner products, some columns at a time."""
+        out = np.empty((self.n_columns, self.n_columns))
+        weights = (self._scale**2)[:, None]
+        step = max(8, _AT_ONCE // max(self.n_rows, 1))
+        for first in range(0, self.n_columns, step):
             if between is not None:
                 between()
-            out += block[rows].T @ block[rows]
-        return out
+            some = np.arange(first, min(first + step, self.n_columns))
+            out[:, some] = self._inner.correlate(self._inner.take(some) * weights)
+        return np.asarray((out + out.T) / 2)

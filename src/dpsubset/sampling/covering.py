@@ -20,7 +20,7 @@ from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.cuts import walk
 from dpsubset.cuts.curvature import elimination_error, steady
-from dpsubset.cuts.minorant import Minorants
+from dpsubset.cuts.minorant import Expansions
 from dpsubset.cuts.reduced import multiplier
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Allowance
@@ -36,7 +36,9 @@ __all__ = ["Covering"]
 _LOG2 = math.log(2.0)
 _NONE, _LATE, _SINGLE = -(1 << 60), -(1 << 60) - 1, -(1 << 60) - 2  # in the place of a support
 _WORDS = 1 << 12  # uniform numbers for a batch of tries
+_TRIES = 1 << 10  # tries of a batch, at most
 _FORMS = 400  # at most
+_MEMORY = 1 << 28  # bytes that they may take
 _STREAMED = 300_000_000  # bounds that are computed again when they are needed
 _PARTS = 400_000
 _KEPT = 12_000_000  # bounds
@@ -117,7 +119,7 @@ def _highest(cover, chosen, low, L, z):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def _tries(cover, words, chosen, share):  # type: ignore[no-untyped-def]
+def _tries(cover, words, heights, chosen, share):  # type: ignore[no-untyped-def]
     """Draw until a support is not rejected by its bounds alone, or the words are used up.
 
     With chance `share` a draw is one of the single supports, which is left to the caller. Returns
@@ -127,20 +129,19 @@ def _tries(cover, words, chosen, share):  # type: ignore[no-untyped-def]
     t = chosen.size
     L, z = np.empty((t, t)), np.empty(t)
     used, tries = 0, 0
-    while used + t + 4 <= words.size:
+    while used + t + 3 <= words.size and tries < heights.size:
+        height = heights[tries]
         tries += 1
         if words[used] < share:
             return tries, _SINGLE, 0.0, 0.0, used
         used, at, low, better = _draw(cover, words, used + 1, chosen, L, z)
-        height = -np.log(words[used])
-        used += 1
         if cover.kappa * (better - low) <= height:
             return tries, at, low, height, used
     return tries, _NONE, 0.0, 0.0, used
 
 
 @compiled(nogil=True)
-def _arrivals(cover, words, chosen, now, rate, limit):  # type: ignore[no-untyped-def]
+def _arrivals(cover, words, waits, heights, chosen, now, rate, limit):  # type: ignore[no-untyped-def]
     """Do the same for arrivals of the race (T15), up to a limit of their logarithmic time.
 
     Returns the time, too.
@@ -148,15 +149,13 @@ def _arrivals(cover, words, chosen, now, rate, limit):  # type: ignore[no-untype
     t = chosen.size
     L, z = np.empty((t, t)), np.empty(t)
     used, tries = 0, 0
-    while used + t + 5 <= words.size:
-        wait = np.log(-np.log(words[used])) - rate
-        used += 1
+    while used + t + 2 <= words.size and tries < heights.size:
+        wait = np.log(waits[tries]) - rate
         now = max(now, wait) + np.log1p(np.exp(-abs(now - wait))) if now > -np.inf else wait
         if now >= limit:
             return tries, _LATE, 0.0, 0.0, now
         used, at, low, better = _draw(cover, words, used, chosen, L, z)
-        height = -np.log(words[used])
-        used += 1
+        height = heights[tries]
         tries += 1
         excess = cover.kappa * (better - low)
         if excess + np.log(2.0 * (1.0 - np.exp(now - cover.kappa * low - excess))) <= height:
@@ -179,7 +178,7 @@ class Covering:
         self._allowance = allowance
         self.problem = problem
         self.kappa = kappa
-        self._below = Minorants(problem)
+        self._expansions = Expansions(problem, 1e-2 / kappa)
         self._seed = np.array(seed, dtype=np.intp)
         self._singles: list[Support] = []
         self._weights = np.empty(0)
@@ -187,14 +186,11 @@ class Covering:
         self._cost = 0.0  # of fits since bounds were raised, in nanoseconds
         self._stacked: tuple[Floats, ...] | None = None
         self._order = problem.free
-        first = self._expanded(self._seed)
+        self._most = min(_FORMS, _MEMORY // (8 * self._order.size**2))
+        first = self._expansions.at(self._seed)
         self._order = self._by_worth(first)
         self._forms = [self._reduced(first, self._seed)]
         self.settled = self._cover(Probe(), racing)
-
-    def _expanded(self, support: NDArray[np.intp]) -> Problem:
-        """Return a problem of squared loss below this one, near it where that support's fit is."""
-        return self._below.at(support, 1e-2 / self.kappa)
 
     def _moments(self, below: Problem, mu: float) -> tuple[Floats, Floats]:
         """Return H = X'X + ridge + mu and X'y of the columns in order, the included ones last."""
@@ -284,11 +280,11 @@ class Covering:
         chosen = np.empty(self.problem.to_choose, dtype=np.int64)
         tried = fits = 0
         for _ in range(_PROBES):
-            words = source.uniforms(_WORDS)
+            words, heights = source.uniforms(_WORDS), source.exponentials(_TRIES)
             while fits < _FITS:
                 self._allowance.check()
-                tries, at, low, height, used = _tries(self._now, words, chosen, 0.0)
-                words = words[used:]
+                tries, at, low, height, used = _tries(self._now, words, heights, chosen, 0.0)
+                words, heights = words[used:], heights[tries:]
                 tried += tries
                 if at == _NONE:
                     break
@@ -345,7 +341,7 @@ class Covering:
 
     def _expand(self, support: Support) -> None:
         """Expand at one more support, and raise the bounds of all parts of some weight."""
-        form = self._reduced(self._expanded(support), support)
+        form = self._reduced(self._expansions.at(support), support)
         self._forms.append(form)
         self._stacked = None
         self._raise(len(self._forms) - 1, self._heavy())
@@ -369,8 +365,8 @@ class Covering:
             if self._singles:
                 alone = float(np.logaddexp.reduce(self._weights))
                 share = math.exp(alone - float(np.logaddexp(alone, self._log_mass)))
-            words = source.uniforms(_WORDS)
-            _, at, low, height, _ = _tries(self._now, words, chosen, share)
+            words, heights = source.uniforms(_WORDS), source.exponentials(_TRIES)
+            _, at, low, height, _ = _tries(self._now, words, heights, chosen, share)
             if at == _SINGLE:
                 return self._singles[draw_index(self._weights, source)]
             if at != _NONE:
@@ -390,8 +386,14 @@ class Covering:
             limit = min(deadline, horizon)
             at, low, height = _LATE, 0.0, 0.0
             if race.now < limit and rate > -math.inf:
-                words = source.uniforms(_WORDS)
-                _, at, low, height, now = _arrivals(self._now, words, chosen, race.now, rate, limit)
+                random = (
+                    source.uniforms(_WORDS),
+                    source.exponentials(_TRIES),
+                    source.exponentials(_TRIES),
+                )
+                _, at, low, height, now = _arrivals(
+                    self._now, *random, chosen, race.now, rate, limit
+                )
                 race.now = min(now, limit)
             if at == _LATE:
                 if deadline <= horizon:
@@ -424,6 +426,9 @@ class Covering:
         One that was set free is not in its part any more.
         """
         if tuple(support.tolist()) in self._free:
+            if at >= 0:
+                self._bounds[at] = math.inf
+                self._reweigh(at)
             return False
         kept, excess = decided(self.problem, self.kappa, height, support, -self.kappa * low, rising)
         if not kept:
@@ -440,7 +445,7 @@ class Covering:
             self._reweigh(at)
         n, k = self.problem.n_rows, self._order.size
         self._cost += 2e5 + 200.0 * n * self.problem.size
-        if self._below.exact or not excess > _LOOSE or len(self._forms) == _FORMS:
+        if not (self._expansions.more and excess > _LOOSE and len(self._forms) < self._most):
             return
         heavy = self._heavy()
         common = int(np.count_nonzero(self._parts.offset[heavy] == walk.COMMON))
@@ -459,10 +464,11 @@ class Covering:
         """Score the heaviest support; one whose score is known gets a clock of its own."""
         self._allowance.spend(1)
         r = int(np.argmax(self._peaks))
-        if self._parts.offset[r] < 0:
-            one_left = self.problem.to_choose - self._parts.length[r] == 1
-            divisible = self._parts.offset[r] == walk.COMMON and not one_left
-            self._divide(r) if divisible else self._keep(r)
+        if self._parts.offset[r] == walk.COMMON:
+            self._divide(r)
+            return
+        if self._parts.offset[r] == walk.STREAMED:
+            self._keep(r)
             return
         first = int(self._parts.offset[r])
         at = first + int(np.argmin(self._bounds[first : first + int(self._parts.size[r])]))
@@ -487,7 +493,6 @@ class Covering:
     def _keep(self, r: int) -> None:
         """Keep a bound for every support of a part from now on."""
         self._parts.offset[r] = self._bounds.size
-        self._parts.size[r] = round(math.exp(self._parts.log_size[r]))
         more = np.full(int(self._parts.size[r]), -math.inf)
         self._bounds = np.concatenate([self._bounds, more])
         self._kept = np.append(self._kept, r)
@@ -499,10 +504,14 @@ class Covering:
         """Divide a part with one bound by its first column: the supports with and without it."""
         old, t, k = self._parts, self.problem.to_choose, self._order.size
         length, first = int(old.length[r]), int(old.start[r])
+        if t - length == 1:
+            old.size[r] = k - first
+            self._keep(r)
+            return
         rows = []
         for longer in (length + 1, length):
             left, columns = t - longer, k - first - 1
-            if left <= columns and left > 0:
+            if left <= columns:
                 rows.append((longer, math.comb(columns, left)))
         kept = self._bounds.size
         new: list[Any] = [np.delete(v, r, axis=0) for v in old]

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 
 from dpsubset import sampling
-from dpsubset.cuts import cut_maker
+from dpsubset.cuts import CutMaker, cut_maker
+from dpsubset.cuts.bending import BendingCuts
 from dpsubset.cuts.minorant import bends
 from dpsubset.cuts.region import root
 from dpsubset.cuts.start import start
@@ -22,6 +23,8 @@ __all__ = ["Draw", "proportional", "race"]
 _COLUMNS = 400  # that a covering walks over at most
 _ALL_KEPT = 200_000  # supports that a covering takes at once
 _REFINED = 12  # refinements of a partition in one draw before a covering is tried
+_REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
+_PAIRS = 75_000  # pairs of columns that cost as much as a refinement by fits
 _ROWS = 2e9  # multiplications for its first moments
 
 Draw = Callable[[RandomSource], Support]
@@ -38,10 +41,11 @@ def race(problem: Problem, kappa: float, limits: Limits | None = None) -> Draw:
 
 
 class _Samplers:
-    """A partition, and a covering where a draw from the partition takes long.
+    """Samplers one after the other, the next one where a draw from the last takes long.
 
-    A draw by rejection may be given up and begun anew: its tries do not know of each other. A race
-    goes on in the covering at the time that it has reached.
+    First a partition whose cuts come from fits (or moments), then one with minorants where the loss
+    bends, then a covering. A draw by rejection may be given up and begun anew: its tries do not
+    know of each other. A race goes on in the next sampler at the time that it has reached.
     """
 
     def __init__(
@@ -50,53 +54,61 @@ class _Samplers:
         self._problem, self._kappa = problem.within(allowance), kappa
         self._allowance, self._racing = allowance, racing
         problem = self._problem
-        self._maker = cut_maker(problem)
+        maker = cut_maker(problem)
+        self._bending = isinstance(maker, BendingCuts)
         short = problem.n_supports <= sampling.ENUMERATION_LIMIT
-        listed = short and self._maker.listable(root(problem))
+        listed = short and maker.listable(root(problem))
         k, n, p = problem.free.size, problem.n_rows, problem.n_columns
         few = 2 <= problem.to_choose < k <= _COLUMNS and n * p * p <= _ROWS
-        walkable = few and bends(problem) and not listed
-        self._covering: Covering | None = None
-        self._partition: Partition | None = None
-        self._most = _REFINED if walkable else math.inf
-        if walkable and problem.n_supports <= _ALL_KEPT:
-            self._covering = self._covered()
-        else:
-            self._partition = Partition(problem, kappa, allowance, self._maker)
+        self._walkable = few and bends(problem) and not listed
+        if self._walkable and problem.n_supports <= _ALL_KEPT:
+            self._serving: Partition | Covering = self._covering(maker)
+            return
+        self._serving = Partition(problem, kappa, allowance, maker)
+        self._most = math.inf
+        if self._bending and not listed:
+            self._most = min(max(p * p / _PAIRS, _REFINED), 2 * _REFINED)
+        elif self._walkable:
+            self._most = _REFINED_BY_MOMENTS
 
     def proportional(self, source: RandomSource) -> Support:
         """Draw with probability proportional to exp(-kappa R(S))."""
-        while self._covering is None:
-            assert self._partition is not None
+        while isinstance(self._serving, Partition):
             try:
-                with self._partition.at_most(self._most):
-                    return draw_proportional(self._partition, source)
+                with self._serving.at_most(self._most):
+                    return draw_proportional(self._serving, source)
             except TooHard:
-                self._change()
-        return self._covering.proportional(source)
+                self._change(self._serving)
+        return self._serving.proportional(source)
 
     def race(self, source: RandomSource) -> Support:
         """Draw the support whose clock rings first."""
         state = Race()
-        while self._covering is None:
-            assert self._partition is not None
+        while isinstance(self._serving, Partition):
             try:
-                with self._partition.at_most(self._most):
-                    return draw_race(self._partition, source, state)
+                with self._serving.at_most(self._most):
+                    return draw_race(self._serving, source, state)
             except TooHard:
-                self._change()
-        return self._covering.race(source, state)
+                self._change(self._serving)
+        return self._serving.race(source, state)
 
-    def _covered(self) -> Covering:
-        seed = start(self._maker)
+    def _covering(self, maker: CutMaker) -> Covering:
+        seed = start(maker)
         return Covering(self._problem, self._kappa, self._allowance, seed, racing=self._racing)
 
-    def _change(self) -> None:
-        """Try a covering; where it does not serve either, the partition goes on without limit."""
-        covering = self._covered()
-        if not covering.settled:
-            self._most = math.inf
-            return
-        assert self._partition is not None
-        covering.adopt(self._partition.singles, self._partition.single_weights)
-        self._covering, self._partition = covering, None
+    def _change(self, before: Partition) -> None:
+        """Go on with the next sampler; the last partition goes on without limit."""
+        maker = before.maker
+        after: Partition | Covering = before
+        if self._bending:
+            self._bending = False
+            maker.expand(before.seed)
+            after = Partition(self._problem, self._kappa, self._allowance, maker)
+            self._most = _REFINED if self._walkable else math.inf
+        elif self._walkable:
+            covering = self._covering(maker)
+            self._walkable, self._most = False, math.inf
+            after = covering if covering.settled else before
+        if after is not before:
+            after.adopt(before.singles, before.single_weights)
+        self._serving = after

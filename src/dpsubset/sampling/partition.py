@@ -22,7 +22,7 @@ from dpsubset.problem import Problem
 from dpsubset.sampling.deciding import decided
 from dpsubset.sampling.pieces import Envelope, Listed, Piece, Support, Tail
 
-__all__ = ["Partition", "TooHard", "Verdict"]
+__all__ = ["GONE", "Partition", "TooHard", "Verdict"]
 
 _PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
 _MEMORY = 4 << 30  # bytes that the pieces may take, roughly; beyond it the sampler gives up (T18)
@@ -46,6 +46,9 @@ class Verdict(NamedTuple):
     loose: float  # the part of it that no bound on the one support told; 0 if there was no need
 
 
+GONE = Verdict(False, 4.0, 0.0)  # of a support that is a single one by now
+
+
 class Partition:
     """Pieces that cover every support once; refining changes speed, not the distribution."""
 
@@ -62,20 +65,21 @@ class Partition:
         self.kappa = kappa
         self._refined = self._lost = 0
         self._most = math.inf
+        self._adopted: set[tuple[int, ...]] = set()
         draw = 60.0 + 0.05 * problem.n_rows * problem.size
         self._quick = 60.0 / draw  # cost of a draw that needs no fit, against one that does
         self.pieces: list[Piece] = []
         self._stats = np.empty((2, 16))  # log mass and peak of every piece
         self.singles: list[Support] = []
         self._single_weights = np.empty(16)
-        self._maker = maker or cut_maker(problem)
-        self._seed: tuple[int, ...] = ()
+        self.maker = maker or cut_maker(problem)
+        self.seed: tuple[int, ...] = ()
         everything = root(problem)
         listed = self._list(everything)
         if listed is not None:
             self._add(listed)
             return
-        self._seed = start(self._maker)
+        self.seed = start(self.maker)
         self._place_all(self._starting(everything))
 
     @contextmanager
@@ -95,22 +99,20 @@ class Partition:
     def _list(self, region: Region) -> Listed | None:
         """Return a region's supports if it is listed rather than bounded."""
         count = math.comb(region.free.size, region.to_choose)
-        if count <= sampling.ENUMERATION_LIMIT and self._maker.listable(region):
-            supports, scores = list_region(self._maker, region)
+        if count <= sampling.ENUMERATION_LIMIT and self.maker.listable(region):
+            supports, scores = list_region(self.maker, region)
             return Listed(supports, -self.kappa * scores)
-        if count <= min(_BOUNDED, sampling.ENUMERATION_LIMIT * 1000) and self._seed:
-            found = self._maker.listed(region)
+        if count <= min(_BOUNDED, sampling.ENUMERATION_LIMIT * 1000) and self.seed:
+            found = self.maker.listed(region)
             if found is not None:
                 return Listed(found[0], -self.kappa * found[1], exact=False)
         return None
 
     def _starting(self, everything: Region) -> list[Region]:
-        if everything.to_choose > _PATTERNS_UP_TO or not self._maker.parted:
+        if everything.to_choose > _PATTERNS_UP_TO or not self.maker.parted:
             return [everything]
         return [
-            r
-            for k in range(everything.to_choose + 1)
-            for r in patterns(self.problem, self._seed, k)
+            r for k in range(everything.to_choose + 1) for r in patterns(self.problem, self.seed, k)
         ]
 
     @property
@@ -142,7 +144,20 @@ class Partition:
         if at < len(self.pieces):
             self._add(last, at)
 
+    def adopt(self, singles: list[Support], log_weights: Floats) -> None:
+        """Take over supports that another sampler set free: pieces hold them, but do not count."""
+        assert not self.singles  # clocks are matched by position
+        for support, log_weight in zip(singles, log_weights, strict=True):
+            self._set_free(support, float(log_weight))
+        self._adopted = {tuple(support.tolist()) for support in singles}
+
+    def gone(self, support: Support) -> bool:
+        """Whether a support that a piece holds is a single one by now."""
+        return bool(self._adopted) and tuple(support.tolist()) in self._adopted
+
     def _set_free(self, support: Support, log_weight: float) -> None:
+        if self.gone(support):
+            return
         at = len(self.singles)
         self.singles.append(support)
         if at == self._single_weights.size:
@@ -156,7 +171,7 @@ class Partition:
 
         A bound on the one support may tell before its score is known.
         """
-        known = max(self.kappa * self._maker.better(support, math.inf) + log_weight, 0.0)
+        known = max(self.kappa * self.maker.better(support, math.inf) + log_weight, 0.0)
         if draw < rising(known):
             return Verdict(False, known, 0.0)
         kept, excess = decided(self.problem, self.kappa, draw, support, log_weight, rising)
@@ -174,10 +189,10 @@ class Partition:
         scored = verdict.loose > 0.0
         piece.evidence += (min(verdict.excess, 4.0) + 0.5) * (1.0 if scored else self._quick)
         piece.loose = max(piece.loose, verdict.loose)
-        if piece.evidence < self._maker.patience(piece.region):
+        if piece.evidence < self.maker.patience(piece.region):
             return
-        if piece.loose > _LOOSE and scored and self._maker.expand(support):
-            self._add(self._optimised(self._maker.cheap(piece.region), None), index)
+        if piece.loose > _LOOSE and scored and self.maker.expand(support):
+            self._add(self._optimised(self.maker.cheap(piece.region), None), index)
             return
         self.refine(index)
 
@@ -189,11 +204,11 @@ class Partition:
         self._most -= 0.5
         if self._refined >= self._most:
             raise TooHard
-        if self._lost >= _LOST and verdict.loose > _LOOSE and self._maker.expand(support):
+        if self._lost >= _LOST and verdict.loose > _LOOSE and self.maker.expand(support):
             self._lost = 0
             for i, other in enumerate(self.pieces):
                 if isinstance(other, Listed) and not other.exact:
-                    lows = self._maker.raised(other.supports)
+                    lows = self.maker.raised(other.supports)
                     self._add(other.under(-self.kappa * lows), i)
 
     def refine(self, index: int, level: float = math.inf) -> None:
@@ -202,13 +217,13 @@ class Partition:
         From a list, the supports of log weight above `level` are set free.
         """
         self._allowance.spend(1)
-        if self._allowance.over or len(self.pieces) * self._maker.memory() > _MEMORY:
+        if self._allowance.over or len(self.pieces) * self.maker.memory() > _MEMORY:
             raise UnprovenError(REFUSED)
         if self._refined >= self._most:
             raise TooHard
         self._refined += 1
         if self._refined == _HARD:
-            self._maker.prepare()
+            self.maker.prepare()
         if self._refined in _SEARCHES and self._settled_by_search(_SEARCHES[self._refined]):
             return
         piece = self.pieces[index]
@@ -219,8 +234,8 @@ class Partition:
             self._remove(index) if rest is None else self._add(rest, index)
             return
         assert isinstance(piece, Envelope)
-        if not (piece.optimised or self._maker.exact(piece.region)):
-            better = self._optimised(piece.cut, self._maker.guess(piece.cut, self.kappa))
+        if not (piece.optimised or self.maker.exact(piece.region)):
+            better = self._optimised(piece.cut, self.maker.guess(piece.cut, self.kappa))
             if better.log_mass < piece.log_mass - 0.05 or better.peak < piece.peak - 0.05:
                 self._add(better, index)
                 return
@@ -232,7 +247,7 @@ class Partition:
 
         Where the distribution is concentrated this is far quicker than refining envelopes.
         """
-        if not (self._seed and self._maker.searchable and self._concentrated()):
+        if not (self.seed and self.maker.searchable and self._concentrated()):
             return False
         for count in _COUNTS:
             found = search.top(self.problem, count, limits=self._allowance.part(nodes))
@@ -256,12 +271,12 @@ class Partition:
         """
         problem = self.problem
         scores = [
-            self._maker.extended(region.inside, region.free)
-            for region in patterns(problem, self._seed, 1)
+            self.maker.extended(region.inside, region.free)
+            for region in patterns(problem, self.seed, 1)
             if region.to_choose == 1 and not region.partial
         ]
         near = np.sort(np.concatenate(scores))[:100] if scores else np.zeros(1)
-        gap = self.kappa * float(near[-1] - problem.score(self._seed))
+        gap = self.kappa * float(near[-1] - problem.score(self.seed))
         return 4 * gap > math.log(problem.n_supports)
 
     def _adopt(self, supports: list[tuple[int, ...]], logs: Floats, common: float) -> None:
@@ -299,13 +314,13 @@ class Partition:
                 bounded.append(region)
             else:
                 self._add(listed)
-        for cut in self._maker.cheap_all(bounded):
+        for cut in self.maker.cheap_all(bounded):
             fits = guess is not None and guess.size == cut.region.free.size
-            better = fits and not self._maker.exact(cut.region)
+            better = fits and not self.maker.exact(cut.region)
             self._add(self._optimised(cut, guess) if better else Envelope(cut, self.kappa))
 
     def _optimised(self, cut: Cut, guess: Floats | None) -> Envelope:
-        envelope = Envelope(self._maker.optimised(cut, self.kappa, guess), self.kappa)
+        envelope = Envelope(self.maker.optimised(cut, self.kappa, guess), self.kappa)
         cheap = Envelope(cut, self.kappa)
         if cheap.log_mass < envelope.log_mass:
             envelope = cheap

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpsubset.arrays import Floats
 from dpsubset.sampling.deciding import draw_index, new_clocks, ring_height
-from dpsubset.sampling.partition import Partition
+from dpsubset.sampling.partition import GONE, Partition
 from dpsubset.sampling.pieces import RandomSource, Support
 
 __all__ = ["Race", "draw_proportional", "draw_race"]
@@ -26,6 +26,9 @@ def draw_proportional(partition: Partition, source: RandomSource) -> Support:
             return partition.singles[index - len(partition.pieces)]
         piece = partition.pieces[index]
         support, log_weight = piece.draw(source)
+        if partition.gone(support):
+            partition.rejected(index, support, GONE)
+            continue
         if piece.exact:
             return support
         verdict = partition.reaches(source.exponential(), support, log_weight, float)
@@ -95,6 +98,9 @@ def _ring(partition: Partition, index: int, now: float, source: RandomSource) ->
 
     needed = partial(ring_height, now, log_weight)
     draw = source.exponential()
+    if partition.gone(support):
+        partition.rejected(index, support, GONE)
+        return None
     if piece.exact:
         return support if draw >= needed(0.0) else None
     verdict = partition.reaches(draw, support, log_weight, needed)
