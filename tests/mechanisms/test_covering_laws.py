@@ -190,30 +190,45 @@ def every_part(self: Covering) -> np.ndarray:
 
 
 class Changes:
-    """Counts samplers, those that change over, and those that had single supports by then."""
+    """Counts samplers, those that change over, and those that had single supports by then.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, refined: float, lists: int = 0) -> None:
+    `straight` leaves out the second partition, that with minorants.
+    """
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        refined: float,
+        lists: int = 0,
+        straight: bool = True,
+    ) -> None:
         monkeypatch.setattr(drawing, "_ALL_KEPT", 0)
         monkeypatch.setattr(drawing, "_REFINED", refined)
         monkeypatch.setattr(drawing, "_REFINED_BY_MOMENTS", refined)
         monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", lists)
-        self.made = self.changed = self.freed = 0
-        init, adopt = _Samplers.__init__, Covering.adopt
+        self.made = self.changed = self.freed = self.parted = 0
+        init, adopt, first = _Samplers.__init__, Covering.adopt, Partition.adopt
 
         def made(samplers: _Samplers, *args: Any, **options: Any) -> None:
             self.made += 1
             init(samplers, *args, **options)
+            samplers._bending = samplers._bending and not straight
 
         def adopted(covering: Covering, singles: Any, weights: Any) -> None:
             self.changed += 1
             self.freed += len(singles) > 0
             adopt(covering, singles, weights)
 
+        def parted(partition: Partition, singles: Any, weights: Any) -> None:
+            self.parted += len(singles) > 0
+            first(partition, singles, weights)
+
+        monkeypatch.setattr(Partition, "adopt", parted)
         monkeypatch.setattr(_Samplers, "__init__", made)
         monkeypatch.setattr(Covering, "adopt", adopted)
 
 
-def changing(monkeypatch: pytest.MonkeyPatch, refined: int) -> Changes:
+def changing(monkeypatch: pytest.MonkeyPatch, refined: int, straight: bool = True) -> Changes:
     """Make most samplers begin in a list of loose bounds, set supports free, and change over.
 
     Loose as they are, the bounds are valid. That rejections improve them is put off.
@@ -226,7 +241,7 @@ def changing(monkeypatch: pytest.MonkeyPatch, refined: int) -> Changes:
 
     monkeypatch.setattr(Partition, "_list", loose)
     monkeypatch.setattr(Partition, "_loosened", lambda self, *args: None)
-    return Changes(monkeypatch, refined)
+    return Changes(monkeypatch, refined, straight=straight)
 
 
 @pytest.mark.grid(every=100)
@@ -239,6 +254,18 @@ def test_races_that_change_over(monkeypatch, loss: str, design: str, refined: in
     assert drawn_afresh(design, loss, 6.0, True, draws=600) >= FALSE_ALARM
     assert changes.made == 600
     assert changes.freed == changes.changed >= (300 if refined == 1 else 100)
+
+
+@pytest.mark.grid(every=100)
+@pytest.mark.parametrize("design", ["few", "included"])
+@pytest.mark.parametrize("loss", LOSSES[1:])
+def test_races_that_change_over_twice(monkeypatch, loss: str, design: str) -> None:
+    """From one partition to another, and some of them on to a covering."""
+    changes = changing(monkeypatch, 1, straight=False)
+    assert drawn_afresh(design, loss, 6.0, True, draws=600) >= FALSE_ALARM
+    assert changes.made == 600
+    assert changes.parted >= 300
+    assert changes.freed == changes.changed >= 30
 
 
 @pytest.mark.grid(every=10)
@@ -332,7 +359,7 @@ def test_first_draws_by_lists_of_bounds(monkeypatch, loss: str, race: bool) -> N
     monkeypatch.setattr(
         BendingCuts, "raised", lambda self, s: (expanded.append(s), raised(self, s))[1]
     )
-    assert drawn_afresh("plain", loss, 12.0, race) >= FALSE_ALARM
+    assert drawn_afresh("plain", loss, 6.0, race) >= FALSE_ALARM
     assert len(lists) == 500
     assert expanded
 
