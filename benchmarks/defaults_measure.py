@@ -128,7 +128,8 @@ def measure_real(name: str, size: int, epsilon: float, seed: int, candidate: Can
     target = Target(None, (-1.0, 1.0)) if table.target is None else Target(table.target)
     schema = Schema.of(None, table.X.shape[1], (table.lower, table.upper), target)
     selection = candidate.selection(schema, size, epsilon)
-    watch, found = hardness_worker._Watch(), []
+    watch = hardness_worker._Watch()
+    found: list[Support] = []
     try:
         problem = selection.problem(Table(table.X[training], table.y[training]))
         for support in draws(selection, problem, seed, DRAWS, PATIENCE):

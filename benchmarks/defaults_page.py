@@ -55,15 +55,18 @@ class Study:
         }
         self.lines: dict[Candidate, dict[Place, Line]] = defaultdict(dict)
         for line in lines:
-            if line["kind"] == "real" and line["size"] == size:
-                if TABLES[line["table"]].labels == labels:
-                    place = (line["table"], line["epsilon"], line["seed"])
-                    self.lines[candidate_of(line)][place] = line
+            if (
+                line["kind"] == "real"
+                and line["size"] == size
+                and TABLES[line["table"]].labels == labels
+            ):
+                place = (line["table"], line["epsilon"], line["seed"])
+                self.lines[candidate_of(line)][place] = line
 
     def relative(self, place: Place, quality: float) -> float:
         """Return a quality as a share of the ceiling's; of an AUC, what is above one half."""
         base = 0.5 if self.labels else 0.0
-        return (quality - base) / (self._references[place[0], place[2]]["ceiling"] - base)
+        return (quality - base) / (self.quality(place, "ceiling") - base)
 
     def rated(self, candidate: Candidate) -> Rated:
         """Return the quality of all releases."""
