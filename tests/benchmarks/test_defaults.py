@@ -16,6 +16,7 @@ from benchmarks.hardness_tables import synthetic
 from dpsubset.planning.simulate import SHAPES
 
 Line = dict[str, Any]
+EVERY = (*defaults_study.NUMBERS, *defaults_study.LABELS, *defaults_study.VARIANTS)
 
 
 def test_greedy_finds_the_columns_that_make_the_target() -> None:
@@ -94,7 +95,7 @@ def test_cells_are_fixed_and_hold_every_candidate() -> None:
     assert {cell["table"] for cell in real} == set(TABLES)
     assert {cell["shape"] for cell in cells if cell["kind"] == "recovery"} == set(SHAPES)
     met = {Candidate(*(c[k] for k in ("loss", "radius", "offset_share", "ridge"))) for c in real}
-    assert met == {*defaults_study.NUMBERS, *defaults_study.LABELS}
+    assert met == {*EVERY}
 
 
 def test_the_study_goes_on_where_it_was_and_does_not_try_a_refused_cell_again(
@@ -130,7 +131,7 @@ def test_the_study_goes_on_where_it_was_and_does_not_try_a_refused_cell_again(
 def some_lines() -> list[Line]:
     ends = {"size": 5, "seed": 0, "ceiling": 0.9, "chance": 0.6}
     lines: list[Line] = [{"kind": "reference", "table": table, **ends} for table in TABLES]
-    for candidate in (*defaults_study.NUMBERS, *defaults_study.LABELS):
+    for candidate in EVERY:
         lines.append({"kind": "recovery", "shape": "normal", "rows": 2000, "seconds": 0.1})
         lines[-1] |= vars(candidate)
         for table, spec in TABLES.items():
@@ -148,7 +149,7 @@ def test_the_page_tells_refusals_and_shares_of_the_ceiling(tmp_path: Path) -> No
     assert "0.78" in row
     assert "| 11% | 0.5 | 3.4 |" in row
     assert "+0.000 ± 0.000" in text
-    assert "(8 of 9 runs)" in text
+    assert "over the 8 runs that all of them released, refusals and seconds over all 9 runs" in text
     assert "card (" not in text.partition("### Real tables with numbers")[2].partition("labels")[0]
     study = Study(lines, True, 5)
     assert study.relative(("wine", 1.0, 0), 0.7) == pytest.approx(0.5)
