@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from time import process_time
 from types import SimpleNamespace
@@ -36,6 +36,7 @@ from dpsubset.selection import Selection
 __all__ = ["LIMIT", "Candidate", "greedy", "measure_real", "quality", "reference", "rows_needed"]
 
 LIMIT = 15.0  # seconds until a release is refused
+SOONER = 5.0  # seconds for the twenty of a simulated table
 DRAWS = 10  # of one split: the first is timed, the others make the mean steadier
 PATIENCE = 2.0  # seconds for the others
 TRAINING = 0.7
@@ -70,7 +71,7 @@ class Candidate:
         ridge = f", ridge {self.ridge:g}" if self.ridge != 10.0 else ""
         return f"{self.loss}, radius {self.radius:g}{offset}{ridge}"
 
-    def selection(self, schema: Schema, size: int, epsilon: float) -> Selection:
+    def selection(self, schema: Schema, size: int, epsilon: float, seconds: float) -> Selection:
         """Return the question with these settings."""
         return Selection(
             schema=schema,
@@ -80,7 +81,7 @@ class Candidate:
             ridge=self.ridge,
             offset_share=self.offset_share,
             epsilon=epsilon,
-            max_seconds=LIMIT,
+            max_seconds=seconds,
         )
 
 
@@ -112,7 +113,9 @@ def draws(
 
 @cache
 def _table(name: str) -> BoundedTable:
-    return TABLES[name].read()
+    """Return a table with its target within the bounds: few rows far outside would decide R^2."""
+    table = TABLES[name].read()
+    return table if table.target is None else replace(table, y=np.clip(table.y, *table.target))
 
 
 def _split(rows: int, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -127,7 +130,7 @@ def measure_real(name: str, size: int, epsilon: float, seed: int, candidate: Can
     training, test = _split(len(table.y), seed)
     target = Target(None, (-1.0, 1.0)) if table.target is None else Target(table.target)
     schema = Schema.of(None, table.X.shape[1], (table.lower, table.upper), target)
-    selection = candidate.selection(schema, size, epsilon)
+    selection = candidate.selection(schema, size, epsilon, LIMIT)
     watch = hardness_worker._Watch()
     found: list[Support] = []
     try:
@@ -217,29 +220,34 @@ def _auc(score: Floats, positive: Any) -> float:
 
 
 def rows_needed(shape: str, candidate: Candidate) -> Found:
-    """Return the least number of rows on the grid that recovers the truth, and seconds there."""
+    """Return the least number of rows on the grid that recovers the truth, and seconds there.
+
+    `refused_at` are the numbers of rows that were too few because releases were refused.
+    """
     low, high, place = -1, len(ROWS), 4  # too few, enough
     times: dict[int, float] = {}
+    refused_at = []
     while high - low > 1:
-        enough, seconds = _recovered(shape, candidate, ROWS[place])
-        times[place] = seconds
+        enough, refused, times[place] = _recovered(shape, candidate, ROWS[place])
+        if refused and not enough:
+            refused_at.append(ROWS[place])
         low, high = (low, place) if enough else (place, high)
         place = (low + high) // 2
-    if high == len(ROWS):
-        return {"rows": None, "seconds": round(times[len(ROWS) - 1], 4)}
-    return {"rows": ROWS[high], "seconds": round(times[high], 4)}
+    at = min(high, len(ROWS) - 1)
+    rows = ROWS[high] if high < len(ROWS) else None
+    return {"rows": rows, "seconds": round(times[at], 4), "refused_at": sorted(refused_at)}
 
 
-def _recovered(shape: str, candidate: Candidate, n: int) -> tuple[bool, float]:
-    """Whether so many rows suffice, and the median seconds of a first release."""
+def _recovered(shape: str, candidate: Candidate, n: int) -> tuple[bool, bool, float]:
+    """Whether so many rows suffice, whether any was refused, median seconds of a first release."""
     bounds, within = SHAPES[shape]
-    missed, times = 0, []
+    missed, times, refused = 0, [], False
     target = Target(None, (-1.0, 1.0)) if candidate.labels else Target(within)
     setting = Setting(candidate.loss, 1.0, candidate.ridge, shape=shape)
     for seed in range(TABLES_DRAWN):
         table = shaped_table(setting, n, seed)
         schema = Schema.of(None, setting.columns, bounds, target)
-        selection = candidate.selection(schema, setting.size, setting.epsilon)
+        selection = candidate.selection(schema, setting.size, setting.epsilon, SOONER)
         offsets = 1 if selection.offset is None else OFFSETS
         for k in range(offsets):
             each, drawn = RELEASES // offsets, 0
@@ -254,6 +262,7 @@ def _recovered(shape: str, candidate: Candidate, n: int) -> tuple[bool, float]:
             except (UnprovenError, RefusedError):
                 times += [] if drawn else [watch.seconds()]
                 missed += each - drawn
+                refused = True
         if missed > (1.0 - WANTED) * TABLES_DRAWN * RELEASES:
-            return False, float(np.median(times))
-    return True, float(np.median(times))
+            return False, refused, float(np.median(times))
+    return True, refused, float(np.median(times))

@@ -179,7 +179,10 @@ def recovery(lines: Sequence[Line], labels: bool) -> str:
     for line in lines:
         if line["kind"] == "recovery" and candidate_of(line).labels == labels:
             rows = "> 11,314" if line["rows"] is None else f"{line['rows']:,}"
-            cells[candidate_of(line)][line["shape"]] = f"{rows} ({_seconds(line['seconds'])} s)"
+            text = f"{rows} ({_seconds(line['seconds'])} s)"
+            if line["refused_at"]:
+                text += f", refused at {', '.join(f'{n:,}' for n in line['refused_at'])}"
+            cells[candidate_of(line)][line["shape"]] = text
     shapes = list(dict.fromkeys(shape for found in cells.values() for shape in found))
     return _table(
         ["candidate", *shapes],

@@ -66,9 +66,9 @@ def test_a_release_beyond_its_limit_is_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_rows_needed_lie_on_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def enough(shape: str, candidate: Candidate, n: int) -> tuple[bool, float]:
+    def enough(shape: str, candidate: Candidate, n: int) -> tuple[bool, bool, float]:
         asked.append(n)
-        return n >= least, n / 1000
+        return n >= least, n < 600, n / 1000
 
     monkeypatch.setattr(defaults_measure, "_recovered", enough)
     for least in (*defaults_measure.ROWS, 10**6):
@@ -76,13 +76,17 @@ def test_rows_needed_lie_on_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
         found = defaults_measure.rows_needed("normal", Candidate("absolute"))
         assert found["rows"] == (least if least < 10**6 else None)
         assert len(asked) <= 4
+        assert found["refused_at"] == ([500] if 500 in asked and least > 500 else [])
         assert found["seconds"] in {n / 1000 for n in asked}
 
 
 def test_recovery_is_counted_release_by_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(defaults_measure, "TABLES_DRAWN", 1)
-    enough, seconds = defaults_measure._recovered("uniform", Candidate("huber:0.1", 0.5), 5000)
+    enough, refused, seconds = defaults_measure._recovered(
+        "uniform", Candidate("huber:0.1", 0.5), 5000
+    )
     assert enough
+    assert not refused
     assert seconds > 0
     assert not defaults_measure._recovered("uniform", Candidate("huber:0.1", 0.5), 100)[0]
 
@@ -133,7 +137,7 @@ def some_lines() -> list[Line]:
     lines: list[Line] = [{"kind": "reference", "table": table, **ends} for table in TABLES]
     for candidate in EVERY:
         lines.append({"kind": "recovery", "shape": "normal", "rows": 2000, "seconds": 0.1})
-        lines[-1] |= vars(candidate)
+        lines[-1] |= {"refused_at": [500], **vars(candidate)}
         for table, spec in TABLES.items():
             if spec.labels == candidate.labels:
                 refused = table == "card" and candidate.loss == "absolute"
