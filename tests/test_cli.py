@@ -24,6 +24,7 @@ from dpsubset import Exponential, PermuteAndFlip
 from dpsubset.cli import app
 from dpsubset.cli.writing import waiting, writing
 from dpsubset.errors import InputError, UnprovenError
+from dpsubset.losses import as_loss
 from dpsubset.mechanisms.named import MECHANISMS
 from dpsubset.privacy.shown import printable
 
@@ -115,7 +116,7 @@ def test_the_settings_are_enough_to_audit_and_repeat_a_release(folder: Path) -> 
         "n_columns": 6,
         "features": None,
         "size": 2,
-        "loss": "absolute",
+        "loss": "huber:0.2",
         "clip": 1.0,
         "radius": 1.0,
         "ridge": 10.0,
@@ -245,10 +246,11 @@ def test_features_always_include_and_intercept(folder: Path) -> None:
     result = select(folder, "--always-include", "x5", "--always-include", "x0", "--json")
     document = json.loads(result.stdout)
     assert document["released"]["columns"] == ["x0", "x5"]
-    # One more column in the sensitivity: 1 + sqrt(3), not 1 + sqrt(2).
-    assert document["guarantee"]["sensitivity"] == pytest.approx(1 + 3**0.5)
+    # One more column in the sensitivity, h(1 + sqrt(3)) of the loss and not h(1 + sqrt(2)).
+    largest = as_loss(document["asked"]["loss"]).largest
+    assert document["guarantee"]["sensitivity"] == pytest.approx(largest(1.0, 3**0.5))
     plain = json.loads(select(folder, "--no-intercept", "--json").stdout)
-    assert plain["guarantee"]["sensitivity"] == pytest.approx(1 + 2**0.5)
+    assert plain["guarantee"]["sensitivity"] == pytest.approx(largest(1.0, 2**0.5))
 
 
 def test_parameters_reach_the_mechanism(folder: Path) -> None:

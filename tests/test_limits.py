@@ -24,8 +24,7 @@ from dpsubset.designs import dense
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import Allowance, Limits, OutOfTime
 from dpsubset.losses import Loss, as_loss
-from dpsubset.mechanisms import exponential
-from dpsubset.sampling.partition import Partition
+from dpsubset.sampling import drawing
 
 
 class Clock:
@@ -165,10 +164,11 @@ def test_a_long_product_ends_by_the_clock(monkeypatch, clock) -> None:
 def test_what_follows_a_failed_test_has_the_seconds_that_are_left(monkeypatch, clock) -> None:
     given: list[Limits] = []
 
-    class Watched(Partition):
-        def __init__(self, problem: Problem, kappa: float, limits: Limits) -> None:
-            given.append(limits)
-            super().__init__(problem, kappa, limits)
+    proportional = drawing.proportional
+
+    def watched(problem: Problem, kappa: float, limits: Limits) -> drawing.Draw:
+        given.append(limits)
+        return proportional(problem, kappa, limits)
 
     true = search.best_by_mistakes
 
@@ -177,7 +177,7 @@ def test_what_follows_a_failed_test_has_the_seconds_that_are_left(monkeypatch, c
         clock.now += 7.0
         return found
 
-    monkeypatch.setattr(exponential, "Partition", Watched)
+    monkeypatch.setattr(drawing, "proportional", watched)
     monkeypatch.setattr(search, "best_by_mistakes", slow)
     asked = Limits(nodes=10**6, seconds=10)
     Mistakes(1e-3, delta=1e-9, otherwise="exponential", limits=asked).experiment(problem(), 0)

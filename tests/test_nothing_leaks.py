@@ -50,6 +50,7 @@ from dpsubset.coefficients import NoisyStatistics, ObjectivePerturbation
 from dpsubset.designs import Design
 from dpsubset.errors import DpsubsetError, InputError, RefusedError, UnprovenError
 from dpsubset.limits import Limits
+from dpsubset.losses import as_loss
 from dpsubset.mechanisms import Mechanism
 
 ROWS = {"replace-one": (317, 317), "add-remove": (317, 431)}  # numbers that nothing else equals
@@ -504,7 +505,9 @@ def views(fitted: Any) -> dict[str, Any]:
 def kept(name: str, neighbours: str, both: Any) -> list[str]:
     """Fit an estimator on both tables, and return what differs beside coefficients."""
     estimator = estimators(neighbours)[name]
-    pair = frames(neighbours, hasattr(estimator, "classes") and estimator.loss != "absolute")
+    pair = frames(
+        neighbours, hasattr(estimator, "classes") and as_loss(estimator.loss).classification
+    )
     # Made anew for each table: a copy would tell that it is the second one.
     results, different = both(lambda t: views(estimators(neighbours)[name].fit(*t)), pair)
     one, other = map(reached, results)

@@ -32,7 +32,7 @@ class Question:
 
     size: int = option(5, "question", "How many columns to select, those always included counted.")
     loss: Any = option(
-        "absolute",
+        "huber:0.2",
         "question",
         "For a target of numbers: squared, absolute, quantile, huber, with a parameter as in "
         "quantile:0.9 and huber:0.1. For two classes: hinge, logistic, huber_hinge; the target "

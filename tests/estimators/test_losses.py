@@ -201,7 +201,7 @@ def test_nothing_of_the_labels_is_kept() -> None:
 
 def test_losses_are_parameters_like_others() -> None:
     X, y = table()
-    for loss in ("huber:0.2", Huber(0.2), Hinge()):
+    for loss in ("huber:0.3", Huber(0.3), Hinge()):
         estimator = selector(loss=loss, bounds_y=(-20, 20))
         copy = clone(estimator)
         assert copy.get_params()["loss"] == loss

@@ -109,7 +109,7 @@ def test_the_same_draw_as_the_mechanism_on_the_mapped_table() -> None:
         np.clip((X - middle) / half, -1, 1),
         np.clip(y, 5.5, 6.5) * 2 - 12,
         size=3,
-        loss="absolute",
+        loss="huber:0.2",
         x_bound=1.0,
         y_bound=1.0,
         radius=2.0,

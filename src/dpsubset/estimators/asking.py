@@ -43,7 +43,7 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     n_features_to_select: Any = 5
     epsilon: Any = 1.0
     bounds_X: Any = None
-    loss: Any = "absolute"
+    loss: Any = "huber:0.2"
     mechanism: Any = "permute-and-flip"
     neighbours: Any = "replace-one"
     clip: Any = 1.0

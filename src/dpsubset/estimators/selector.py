@@ -45,7 +45,7 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         A sparse table needs lower = -upper.
     bounds_y : pair (lower, upper)
         Public bounds of the target of a regression loss; labels have none.
-    loss : str or Loss, default="absolute"
+    loss : str or Loss, default="huber:0.2"
         The loss whose best subset is wanted, on the scale [-1, 1]. For a target of numbers:
         "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
         "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
