@@ -24,6 +24,7 @@ _COLUMNS = 400  # that a covering walks over at most
 _ALL_KEPT = 200_000  # supports that a covering takes at once
 _REFINED = 12  # refinements of a partition in one draw before a covering is tried
 _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
+_REFINED_WIDE = 400  # the same for tables of very many columns
 _PAIRS = 75_000  # pairs of columns that cost as much as a refinement by fits
 _ROWS = 2e9  # multiplications for its first moments
 
@@ -68,6 +69,8 @@ class _Samplers:
         self._most = math.inf
         if self._bending and not listed:
             self._most = min(max(p * p / _PAIRS, _REFINED), 2 * _REFINED)
+            if not problem.gram.affordable:  # minorants see few columns then
+                self._most = _REFINED_WIDE
         elif self._walkable:
             self._most = _REFINED_BY_MOMENTS
 
