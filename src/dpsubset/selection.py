@@ -6,6 +6,7 @@ both. It turns a table into a problem and a problem into a release.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
@@ -22,7 +23,7 @@ from dpsubset.data.frames import Table, column_positions
 from dpsubset.data.schema import Schema
 from dpsubset.errors import InputError, at_once
 from dpsubset.losses import Loss, as_loss
-from dpsubset.mechanisms import Mechanism, Release
+from dpsubset.mechanisms import Exponential, Mechanism, PermuteAndFlip, Release
 from dpsubset.mechanisms.named import OWN_OPTIONS, UNSCALED, make_mechanism
 from dpsubset.mechanisms.offset import PrivateOffset, moved, widest
 from dpsubset.privacy import Guarantee, as_randomness, compose
@@ -39,6 +40,12 @@ from dpsubset.question import Question
 from dpsubset.records import charging
 
 __all__ = ["Selection", "check_seed", "loss_name", "shortfall"]
+
+# From docs/hardness.md: sizes and rows from which some tables take long, for a loss that bends and
+# for one that is straight but for its kinks.
+_LARGE_EPSILON = 3.0
+_HARD_BENT = (8, 10_000)
+_HARD_STRAIGHT = (5, 1000)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -295,6 +302,25 @@ class Selection(Question):
     def weaker(self, problem: Problem) -> str | None:
         """Say in what the guarantee is weaker than the epsilon asked for, if it is."""
         return shortfall(self.guarantee(problem), self._spent, self.delta or 0.0)
+
+    def slow(self, problem: Problem) -> str | None:
+        """Say, before anything is spent, if an exact draw may take long on some tables.
+
+        It rests on public numbers alone: under add-remove the number of rows is not one of them.
+        """
+        made, loss = self.made, as_loss(self.loss)
+        if not isinstance(made, (PermuteAndFlip, Exponential)) or made.epsilon < _LARGE_EPSILON:
+            return None
+        rows = problem.n_rows if made.neighbours == "replace-one" else math.inf
+        least_size, least_rows = _HARD_BENT if loss.bends else _HARD_STRAIGHT
+        if problem.quadratic or self.size < least_size or rows < least_rows:
+            return None
+        other = "" if loss.bends else ", or a loss that bends (huber:0.2, logistic),"
+        return (
+            f"an exact draw of {self.size} columns at epsilon {made.epsilon:g} with the {loss.name} "
+            "loss takes seconds on most tables, and minutes or more on some; the mechanism stepwise"
+            f"{other} takes less (docs/mechanisms.md)"
+        )
 
     def release(self, table: Table | Problem, ledger: LedgerLike = None) -> Release:
         """Spend the budget: select columns of a table, or of the problem it poses."""

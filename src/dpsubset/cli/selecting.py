@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsubset.cli.asked import Source, ask, read
+from dpsubset.cli.show import print_warnings
 from dpsubset.errors import BudgetError, RefusedError, UnprovenError
 from dpsubset.mechanisms.named import MECHANISMS, OWN_OPTIONS
 from dpsubset.privacy import Guarantee, Ledger
@@ -120,6 +121,7 @@ def _line(selection: Selection, rows: Any, ledger: Ledger | None, compared: bool
     """Release by one mechanism; its problem is its own, so that times are fair."""
     began = time.perf_counter()
     problem = selection.problem(rows)
+    print_warnings([selection.slow(problem)])
     refusal, spent = None, True
     try:
         released = selection.release(problem, ledger)

@@ -1,0 +1,50 @@
+"""Before anything is spent, settings that may take long on some tables are named."""
+
+import numpy as np
+import pytest
+
+from dpsubset.data.schema import Schema
+from dpsubset.data.target import Target
+from dpsubset.selection import Selection
+
+
+def words(rows: int, **options) -> str | None:
+    schema = Schema.of(None, 12, (-1, 1), Target((-1.0, 1.0)))
+    selection = Selection(schema=schema, **options)
+    return selection.slow(selection.problem((np.zeros((rows, 12)), np.zeros(rows))))
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        (20, {}),
+        (2000, {"epsilon": 1.0, "loss": "absolute"}),
+        (2000, {"epsilon": 3.0, "loss": "squared", "size": 8}),
+        (2000, {"epsilon": 3.0, "size": 8}),
+        (20, {"epsilon": 3.0, "loss": "absolute"}),
+        (2000, {"epsilon": 3.0, "loss": "absolute", "mechanism": "stepwise"}),
+    ],
+)
+def test_easy_settings_are_not_named(rows: int, options: dict) -> None:
+    assert words(rows, **options) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        (2000, {"epsilon": 3.0, "loss": "absolute"}),
+        (10_000, {"epsilon": 3.0, "size": 8}),
+        (2000, {"epsilon": 10.0, "loss": "quantile:0.9", "mechanism": "exponential"}),
+    ],
+)
+def test_hard_settings_are_named_with_a_way_out(rows: int, options: dict) -> None:
+    told = words(rows, **options)
+    assert told is not None
+    assert "stepwise" in told
+
+
+def test_the_words_do_not_tell_how_many_rows_there_are() -> None:
+    """Under add-remove the number of rows is private."""
+    options = {"epsilon": 3.0, "loss": "absolute", "neighbours": "add-remove"}
+    assert words(20, **options) == words(2000, **options)
+    assert words(20, **options) is not None
