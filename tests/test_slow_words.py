@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dpsubset.data.frames import Table
 from dpsubset.data.schema import Schema
 from dpsubset.data.target import Target
 from dpsubset.selection import Selection
@@ -11,7 +12,7 @@ from dpsubset.selection import Selection
 def words(rows: int, **options) -> str | None:
     schema = Schema.of(None, 12, (-1, 1), Target((-1.0, 1.0)))
     selection = Selection(schema=schema, **options)
-    return selection.slow(selection.problem((np.zeros((rows, 12)), np.zeros(rows))))
+    return selection.slow(selection.problem(Table(np.zeros((rows, 12)), np.zeros(rows))))
 
 
 @pytest.mark.parametrize(

@@ -317,8 +317,8 @@ class Selection(Question):
             return None
         other = "" if loss.bends else ", or a loss that bends (huber:0.2, logistic),"
         return (
-            f"an exact draw of {self.size} columns at epsilon {made.epsilon:g} with the {loss.name} "
-            "loss takes seconds on most tables, and minutes or more on some; the mechanism stepwise"
+            f"an exact draw of {self.size} columns at epsilon {made.epsilon:g} with {loss.name} loss "
+            "takes seconds on most tables, and minutes or more on some; the mechanism stepwise"
             f"{other} takes less (docs/mechanisms.md)"
         )
 
