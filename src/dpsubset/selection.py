@@ -315,11 +315,11 @@ class Selection(Question):
         least_size, least_rows = _HARD_BENT if loss.bends else _HARD_STRAIGHT
         if problem.quadratic or self.size < least_size or rows < least_rows:
             return None
+        asked = f"{self.size} columns at epsilon {made.epsilon:g} with {loss.name} loss"
         other = "" if loss.bends else ", or a loss that bends (huber:0.2, logistic),"
         return (
-            f"an exact draw of {self.size} columns at epsilon {made.epsilon:g} with {loss.name} loss "
-            "takes seconds on most tables, and minutes or more on some; the mechanism stepwise"
-            f"{other} takes less (docs/mechanisms.md)"
+            f"an exact draw of {asked} takes seconds on most tables, and minutes or more on some; "
+            f"the mechanism stepwise{other} takes less (docs/mechanisms.md)"
         )
 
     def release(self, table: Table | Problem, ledger: LedgerLike = None) -> Release:
