@@ -22,7 +22,7 @@ from dpsubset.cuts.bending import BendingCuts
 from dpsubset.cuts.listing import list_region
 from dpsubset.cuts.moments import MomentCuts
 from dpsubset.cuts.start import start
-from dpsubset.sampling import drawing
+from dpsubset.sampling import covering, drawing
 from dpsubset.sampling import partition as partition_module
 from dpsubset.sampling.covering import Covering
 from dpsubset.sampling.drawing import _Samplers
@@ -377,6 +377,7 @@ def kappa_of(design: str, loss: str, reach: float) -> float:
 def test_kept_bounds_that_are_too_high_are_caught(monkeypatch, loss: str, race: bool) -> None:
     """By half a unit of log weight beyond the score itself, in every other part."""
     take_way(monkeypatch, "kept")
+    monkeypatch.setattr(covering, "cores", lambda: 1)  # scores are not for several threads
     fill, problem = walk.fill, make_problem(make_case("plain", loss))
     more = 0.5 / kappa_of("plain", loss, 4.0)
 

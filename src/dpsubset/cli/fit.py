@@ -43,7 +43,8 @@ def fit(
     with ending(as_json):
         from dpsubset.cli.asked import Source, ask, read
         from dpsubset.cli.selecting import seeded_warning
-        from dpsubset.cli.show import print_left, print_model, print_warnings
+        from dpsubset.cli.show import print_left, print_model
+        from dpsubset.cli.warned import print_warnings
         from dpsubset.cli.writing import waiting, writing
         from dpsubset.losses import as_loss
         from dpsubset.model import Model

@@ -54,7 +54,8 @@ def select(
     with ending(as_json):
         from dpsubset.cli.asked import Source
         from dpsubset.cli.selecting import select_columns
-        from dpsubset.cli.show import print_outcome, print_warnings, to_json
+        from dpsubset.cli.show import print_outcome, to_json
+        from dpsubset.cli.warned import print_warnings
         from dpsubset.cli.writing import waiting, writing
 
         with writing(output, keep=(table, bounds, ledger)) as write:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsubset.cli.asked import Source, ask, read
-from dpsubset.cli.show import print_warnings
+from dpsubset.cli.warned import print_warnings
 from dpsubset.errors import BudgetError, RefusedError, UnprovenError
 from dpsubset.mechanisms.named import MECHANISMS, OWN_OPTIONS
 from dpsubset.privacy import Guarantee, Ledger

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from textwrap import indent
 from typing import Any
 
@@ -17,7 +16,7 @@ from dpsubset.model_file import LinearModel
 from dpsubset.privacy import Guarantee, Ledger
 from dpsubset.privacy.shown import printable
 
-__all__ = ["print_left", "print_model", "print_outcome", "print_warnings", "to_json"]
+__all__ = ["print_left", "print_model", "print_outcome", "to_json"]
 
 _TIMES = "The seconds depend on the data and are no part of the guarantee."
 
@@ -58,13 +57,6 @@ def print_outcome(outcome: Outcome, *, quiet: bool, timings: bool) -> None:
         if timings:
             console.print(f"{outcome.lines[0].seconds:.2f} seconds. {_TIMES}")
     print_left(outcome.ledger)
-
-
-def print_warnings(texts: Iterable[str | None]) -> None:
-    """Print warnings where results are not."""
-    for text in texts:
-        if text is not None:
-            typer.echo(f"warning: {text}", err=True)
 
 
 def print_left(ledger: Ledger | None) -> None:
