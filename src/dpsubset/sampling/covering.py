@@ -39,6 +39,7 @@ _WORDS = 1 << 12  # uniform numbers for a batch of tries
 _TRIES = 1 << 10  # tries of a batch, at most
 _FORMS = 400  # at most
 _MEMORY = 1 << 28  # bytes that they may take
+_WITHIN_REACH = 2e9  # supports
 _STREAMED = 300_000_000  # bounds that are computed again when they are needed
 _PARTS = 400_000
 _KEPT = 12_000_000  # bounds
@@ -237,11 +238,11 @@ class Covering:
         if self.problem.n_supports <= _DIRECT:
             light = -math.inf
         through = -math.inf
+        # Where all supports can be streamed sooner or later; beyond, parts hardly get finer.
+        most = _STREAMED if self.problem.n_supports <= _WITHIN_REACH else _KEPT
         for _ in range(_FINER):
             self._allowance.check()
-            found, count, kept = walk.survey(
-                self._forms[0], t, kappa, light, _PARTS, _STREAMED, _WIDE
-            )
+            found, count, kept = walk.survey(self._forms[0], t, kappa, light, _PARTS, most, _WIDE)
             if count == 0:
                 break
             parts = walk.Parts(*(np.ascontiguousarray(v[:count]) for v in found))
