@@ -19,7 +19,7 @@ from dpsubset.cuts.symmetric import inclusion
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Allowance, Limits
 from dpsubset.problem import Problem
-from dpsubset.sampling.deciding import decided
+from dpsubset.sampling.deciding import COARSE, decided
 from dpsubset.sampling.pieces import Envelope, Listed, Piece, Support, Tail
 
 __all__ = ["GONE", "Partition", "TooHard", "Verdict"]
@@ -198,7 +198,7 @@ class Partition:
 
     def _loosened(self, index: int, piece: Listed, support: Support, verdict: Verdict) -> None:
         """Write a score into a list of bounds; where bounds are loose, make better ones."""
-        log_weight = -self.kappa * self.problem.enclose(support, 1e-3 / self.kappa)[0]
+        log_weight = -self.kappa * self.problem.enclose(support, COARSE / self.kappa)[0]
         self._add(piece.lowered(support, log_weight), index)
         self._lost += 1
         self._most -= 0.5
