@@ -261,11 +261,26 @@ def test_races_that_change_over(monkeypatch, loss: str, design: str, refined: in
 @pytest.mark.parametrize("loss", LOSSES[1:])
 def test_races_that_change_over_twice(monkeypatch, loss: str, design: str) -> None:
     """From one partition to another, and some of them on to a covering."""
+    monkeypatch.setattr(drawing, "_QUICK", 0)
     changes = changing(monkeypatch, 1, straight=False)
     assert drawn_afresh(design, loss, 6.0, True, draws=600) >= FALSE_ALARM
     assert changes.made == 600
     assert changes.parted >= 300
     assert changes.freed == changes.changed >= 30
+
+
+@pytest.mark.grid(every=100)
+@pytest.mark.parametrize("design", ["few", "included"])
+@pytest.mark.parametrize("loss", LOSSES[1:])
+def test_few_supports_go_from_fits_to_a_covering(monkeypatch, loss: str, design: str) -> None:
+    """A partition with minorants is left out where all supports can be bounded one by one."""
+    monkeypatch.setattr(drawing, "_FEWEST", 1)
+    monkeypatch.setattr(drawing, "_SUPPORT", 0.0)
+    changes = changing(monkeypatch, 1, straight=False)
+    assert drawn_afresh(design, loss, 6.0, True, draws=600) >= FALSE_ALARM
+    assert changes.made == 600
+    assert changes.parted == 0
+    assert changes.freed == changes.changed >= 300
 
 
 @pytest.mark.grid(every=10)

@@ -90,12 +90,18 @@ class BendingCuts(DualCuts):
         return bool(self._below) and region.to_choose == 1
 
     def optimised(
-        self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
+        self,
+        cut: Cut,
+        kappa: float,
+        guess: Floats | None = None,
+        *,
+        worst: float = np.inf,
+        near: Floats | None = None,
     ) -> Cut:
         """Optimise the two minorants that promise most, and at first a dual point, too."""
         region, t = cut.region, cut.region.to_choose
         if not self._below:
-            return super().optimised(cut, kappa, guess, worst=worst)
+            return super().optimised(cut, kappa, guess, worst=worst, near=near)
 
         def mass(c: Cut) -> float:
             return float(inclusion(kappa * c.weights, t)[0]) - kappa * c.constant
@@ -104,7 +110,7 @@ class BendingCuts(DualCuts):
         found = [cuts.optimised(cut, kappa, guess, worst=worst) for cuts in promising]
         best = min(found, key=mass)
         if self._compared < _COMPARED or self._won:
-            dual = super().optimised(super().bound(region), kappa, guess, worst=worst)
+            dual = super().optimised(super().bound(region), kappa, guess, worst=worst, near=near)
             self._compared += 1
             if mass(dual) < mass(best) - 0.5:
                 self._won += 1

@@ -117,12 +117,18 @@ class CutMaker(ABC):
 
     @abstractmethod
     def optimised(
-        self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
+        self,
+        cut: Cut,
+        kappa: float,
+        guess: Floats | None = None,
+        *,
+        worst: float = np.inf,
+        near: Floats | None = None,
     ) -> Cut:
         """Improve a cut for weights exp(-kappa R) (T12).
 
-        `guess` are inclusion probabilities to start from, for the region's free columns. A cut
-        above `worst` everywhere is good enough.
+        `guess` are inclusion probabilities to start from, for the region's free columns; `near` is
+        the dual point of a larger region's best cut. A cut above `worst` everywhere is good enough.
         """
 
     @abstractmethod

@@ -30,7 +30,7 @@ _TOUCHED = 64  # columns that the fit of a tangent looks at
 _STEPS = 40
 _ALL_STEPS = 200  # where a descent looks at all columns, and ends at its optimum
 _LONGER = 10.0  # what such a descent costs more
-_ENOUGH = 0.02  # a descent ends when ten steps lower the log mass by less
+_ENOUGH = 0.1  # a descent ends when ten steps lower the log mass by less
 _MISSED = 0.1  # share of a support's columns that a descent may overlook
 _LISTED_ROWS = 400_000  # rows of all fits of a list
 _TIMED = 200_000_000  # multiplications between two looks at the clock
@@ -93,7 +93,13 @@ class DualCuts(CutMaker):
         return cuts
 
     def optimised(
-        self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
+        self,
+        cut: Cut,
+        kappa: float,
+        guess: Floats | None = None,
+        *,
+        worst: float = np.inf,
+        near: Floats | None = None,
     ) -> Cut:
         """Descend over dual points on the columns that matter; a last product makes it a cut."""
         problem, region = self.problem, cut.region
@@ -104,8 +110,9 @@ class DualCuts(CutMaker):
         inside = np.array(region.inside, dtype=np.intp)
         rows, parameters, _ = problem.loss.compiled()
         rule = (problem.ridge, problem.radius, kappa)
-        assert cut.point is not None
-        a = cut.point.copy()
+        start = cut.point if near is None else near
+        assert start is not None
+        a = start.copy()
         goal = -kappa * worst
         most = max(min(_COLUMNS, _MEMORY // (8 * max(problem.n_rows, 1))), 2 * t)
         for _ in range(_ROUNDS):

@@ -110,7 +110,13 @@ class MomentCuts(CutMaker):
         return self.bound(region)
 
     def optimised(
-        self, cut: Cut, kappa: float, guess: Floats | None = None, *, worst: float = np.inf
+        self,
+        cut: Cut,
+        kappa: float,
+        guess: Floats | None = None,
+        *,
+        worst: float = np.inf,
+        near: Floats | None = None,
     ) -> Cut:
         d = self.curvature()
         first, last = self._multipliers[0], self._multipliers[-1]

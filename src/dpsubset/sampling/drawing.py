@@ -23,6 +23,10 @@ __all__ = ["Draw", "proportional", "race"]
 _COLUMNS = 400  # that a covering walks over at most
 _ALL_KEPT = 200_000  # supports that a covering takes at once
 _REFINED = 12  # refinements of a partition in one draw before a covering is tried
+_QUICK = 300_000_000  # supports that are bounded one by one in seconds
+_SUPPORT = 15e-9  # seconds to bound one of them
+_DESCENT = 2e-7  # seconds of a refinement by fits, for each entry of the table
+_FEWEST = 2  # refinements by fits that are made in any case
 _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
 _REFINED_WIDE = 400  # the same for tables of very many columns
 _PAIRS = 75_000  # pairs of columns that cost as much as a refinement by fits
@@ -62,6 +66,7 @@ class _Samplers:
         k, n, p = problem.free.size, problem.n_rows, problem.n_columns
         few = 2 <= problem.to_choose < k <= _COLUMNS and n * p * p <= _ROWS
         self._walkable = few and bends(problem) and not listed
+        self._quick = self._walkable and problem.n_supports <= _QUICK
         if self._walkable and problem.n_supports <= _ALL_KEPT:
             self._serving: Partition | Covering = self._covering(maker)
             return
@@ -71,6 +76,9 @@ class _Samplers:
             self._most = min(max(p * p / _PAIRS, _REFINED), 2 * _REFINED)
             if not problem.gram.affordable:  # minorants see few columns then
                 self._most = _REFINED_WIDE
+            elif self._quick:  # no longer than a covering would take
+                cost = _SUPPORT * problem.n_supports / (_DESCENT * n * p)
+                self._most = min(max(cost, _FEWEST), _REFINED)
         elif self._walkable:
             self._most = _REFINED_BY_MOMENTS
 
@@ -103,7 +111,7 @@ class _Samplers:
         """Go on with the next sampler; the last partition goes on without limit."""
         maker = before.maker
         after: Partition | Covering = before
-        if self._bending:
+        if self._bending and not self._quick:
             self._bending = False
             maker.expand(before.seed)
             after = Partition(self._problem, self._kappa, self._allowance, maker)

@@ -298,9 +298,11 @@ class Partition:
         column = int(top[int(np.argmin(np.abs(shares[top] - 0.5)))])
         guess = np.delete(shares, column) if piece.optimised else None
         self._remove(index)
-        self._place_all(region.split(int(region.free[column])), guess)
+        self._place_all(region.split(int(region.free[column])), guess, piece.cut.point)
 
-    def _place_all(self, regions: list[Region], guess: Floats | None = None) -> None:
+    def _place_all(
+        self, regions: list[Region], guess: Floats | None = None, near: Floats | None = None
+    ) -> None:
         """Add regions to the partition as whatever serves them best."""
         bounded = []
         for region in regions:
@@ -317,10 +319,11 @@ class Partition:
         for cut in self.maker.cheap_all(bounded):
             fits = guess is not None and guess.size == cut.region.free.size
             better = fits and not self.maker.exact(cut.region)
-            self._add(self._optimised(cut, guess) if better else Envelope(cut, self.kappa))
+            self._add(self._optimised(cut, guess, near) if better else Envelope(cut, self.kappa))
 
-    def _optimised(self, cut: Cut, guess: Floats | None) -> Envelope:
-        envelope = Envelope(self.maker.optimised(cut, self.kappa, guess), self.kappa)
+    def _optimised(self, cut: Cut, guess: Floats | None, near: Floats | None = None) -> Envelope:
+        found = self.maker.optimised(cut, self.kappa, guess, near=near)
+        envelope = Envelope(found, self.kappa)
         cheap = Envelope(cut, self.kappa)
         if cheap.log_mass < envelope.log_mass:
             envelope = cheap
