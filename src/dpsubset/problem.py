@@ -6,7 +6,7 @@ import copy
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -40,12 +40,14 @@ class Origin:
     """Where a problem comes from, in its owner's words; all public.
 
     `asked` are the settings as records hold them. The owner's columns come first in the design,
-    `visible` of them, with `names` if they have any; those beyond are ours: a constant.
+    `visible` of them, with `names` if they have any; those beyond are ours: a constant. `levels` are
+    those of the columns that have some, by name.
     """
 
     asked: Mapping[str, Any]
     visible: int
     names: tuple[str, ...] | None = None
+    levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def seen(self, support: Iterable[int]) -> tuple[int, ...]:
         """Return the owner's columns among those of a support."""
@@ -59,7 +61,8 @@ class Origin:
         """
         places = list(self.seen(support))
         named = None if self.names is None else [self.names[j] for j in places]
-        return {"positions": places, "columns": named}
+        levels = {name: list(self.levels[name]) for name in named or () if name in self.levels}
+        return {"positions": places, "columns": named} | ({"levels": levels} if levels else {})
 
 
 class Problem:
@@ -94,6 +97,9 @@ class Problem:
         since one row may then exchange the classes of all others.
     origin : Origin, optional
         Where the problem comes from; a `Selection` fills it in.
+    present : array of bool (n,), optional
+        Which rows have a target. The others must be rows of zeros, which count for nothing in a
+        score (T33d); whatever counts rows leaves them out.
 
     Examples
     --------
@@ -122,6 +128,7 @@ class Problem:
         groups: Sequence[Sequence[int]] | None = None,
         classes: Sequence[Any] | None = None,
         origin: Origin | None = None,
+        present: NDArray[np.bool_] | None = None,
     ) -> None:
         self.loss = as_loss(loss)
         self.x_bound = positive(x_bound, "x_bound")
@@ -144,6 +151,7 @@ class Problem:
         self.features = Features.of(groups, self.design.n_columns)
         self._choose(size, include, exclude)
         self.origin = origin or Origin(self._asked(), len(self.features))
+        self.present = present
 
     def _asked(self) -> dict[str, Any]:
         """Return what is asked, where nobody said it in other words."""

@@ -236,21 +236,21 @@ class Selection(Question):
         Under replace-one the number of rows is public and must not be zero; under add-remove it is
         private, so an empty table is a table like any other.
         """
-        design, target = self.schema.read(table, self.clip)
-        if not design.n_rows and self.made.neighbours == "replace-one" and not rehearsal:
+        schema = self.schema
+        rows = schema.read(table, self.clip, constant=bool(self.intercept))
+        if not rows.design.n_rows and self.made.neighbours == "replace-one" and not rehearsal:
             raise InputError(
                 "the table has 0 sample(s) (no rows) while a minimum of 1 is required when one row "
                 "is replaced by another (replace-one)"
             )
         size, include = int(self.size), self._included
-        visible = design.n_columns
+        visible = schema.n_columns
         if self.intercept:
             # The constant column comes last, is always included, and no record shows it.
             size, include = size + 1, (*include, visible)
-            design = design.with_ones()
         return Problem(
-            design,
-            target,
+            rows.design,
+            rows.target,
             size=size,
             loss=self.loss,
             x_bound=1.0,
@@ -259,7 +259,9 @@ class Selection(Question):
             ridge=self.ridge,
             include=include,
             exclude=self._excluded,
-            origin=Origin(self.asked(), visible, self.schema.names),
+            groups=rows.groups,
+            origin=Origin(self.asked(), visible, schema.names, schema.levels),
+            present=rows.present,
         )
 
     def asked(self) -> dict[str, Any]:

@@ -185,8 +185,12 @@ class Truth(OneNumber):
     def numbers(self, cells: pl.Series) -> Floats:
         numbers = numbers_of(cells)
         if kind_of(cells.dtype) == "text":
-            worded = text_of(cells).str.to_lowercase().replace_strict(
-                list(_TRUTH), list(_TRUTH.values()), default=None, return_dtype=pl.Float64
+            worded = (
+                text_of(cells)
+                .str.to_lowercase()
+                .replace_strict(
+                    list(_TRUTH), list(_TRUTH.values()), default=None, return_dtype=pl.Float64
+                )
             )
             numbers = np.where(np.isnan(numbers), worded.fill_null(math.nan).to_numpy(), numbers)
         return np.where((numbers == 0.0) | (numbers == 1.0), numbers, math.nan)

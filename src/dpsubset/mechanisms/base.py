@@ -57,7 +57,8 @@ class Release:
 
     `support` are positions among the owner's columns, `columns` their names, if they have any;
     `asked` are the public settings. `offset` is what all predictions start from, if that was asked
-    for: in the units of the target, or log odds of the second class.
+    for: in the units of the target, or log odds of the second class. `levels` are those of the
+    released columns that have some, by name.
 
     >>> Release((1, 4), Guarantee("exponential mechanism", 1.0, "replace-one", 4.0))
     <Release: columns 1, 4; exponential mechanism, epsilon 1, replace-one>
@@ -68,6 +69,7 @@ class Release:
     columns: tuple[str, ...] | None = None
     asked: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     offset: float | None = None
+    levels: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -81,7 +83,8 @@ class Release:
         """Return the release of a support, in its owner's words."""
         seen, names = origin.seen(support), origin.names
         columns = None if names is None else tuple(names[j] for j in seen)
-        return cls(seen, guarantee, columns, asked, offset)
+        levels = {name: tuple(origin.levels[name]) for name in columns or () if name in origin.levels}
+        return cls(seen, guarantee, columns, asked, offset, levels)
 
     def __repr__(self) -> str:
         known = self.guarantee
@@ -111,6 +114,8 @@ class Release:
         """Return the record: what was asked and released, and the guarantee, as plain values."""
         names = None if self.columns is None else list(self.columns)
         released: dict[str, Any] = {"positions": list(self.support), "columns": names}
+        if self.levels:
+            released["levels"] = {name: list(levels) for name, levels in self.levels.items()}
         if self.offset is not None:
             released["offset"] = self.offset
         return record(self.asked, released, self.guarantee)

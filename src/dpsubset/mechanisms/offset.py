@@ -92,11 +92,12 @@ def _share(problem: Problem) -> float:
 
 
 def _misses(problem: Problem) -> Floats:
-    """Return for every offset how many rows it is off."""
-    offsets, n = grid(problem), problem.n_rows
+    """Return for every offset how many rows it is off; rows without a target do not count."""
+    y = problem.y if problem.present is None else problem.y[problem.present]
+    offsets, n = grid(problem), y.size
     if problem.loss.classification:
-        return np.asarray(np.abs(np.sum(problem.y > 0) - n * expit(offsets)))
-    ordered, share = np.sort(problem.y), _share(problem)
+        return np.asarray(np.abs(np.sum(y > 0) - n * expit(offsets)))
+    ordered, share = np.sort(y), _share(problem)
     below = np.searchsorted(ordered, offsets, side="left")
     above = n - np.searchsorted(ordered, offsets, side="right")
     over = np.maximum(below - share * n, above - (1.0 - share) * n)
