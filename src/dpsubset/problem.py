@@ -40,8 +40,8 @@ class Origin:
     """Where a problem comes from, in its owner's words; all public.
 
     `asked` are the settings as records hold them. The owner's columns come first in the design,
-    `visible` of them, with `names` if they have any; those beyond are ours: a constant. `levels` are
-    those of the columns that have some, by name.
+    `visible` of them, with `names` if they have any; those beyond are ours: a constant. `levels`
+    are those of the columns that have some, by name.
     """
 
     asked: Mapping[str, Any]

@@ -10,13 +10,17 @@ from typing import Any, TypeVar
 
 from dpsubset.cli.options import named
 from dpsubset.data import (
+    Codebook,
     Schema,
     Table,
     check_classes,
+    is_bounds_only,
     pick_features,
     read_bounds,
+    read_cells,
     read_names,
     read_table,
+    read_types,
 )
 from dpsubset.data.bounds import column_limits
 from dpsubset.data.target import Target
@@ -34,7 +38,8 @@ class Source:
     """Where a table is, and what the user said about it besides the question."""
 
     table: Path
-    target: str
+    target: str | None
+    schema: Path | None
     bounds: Path | None
     features: str | None
     classes: str | None
@@ -43,31 +48,75 @@ class Source:
 
 def ask(kind: type[S], source: Source, options: dict[str, Any]) -> S:
     """State a selection of a file; all that is wrong for any rows is found here."""
-    table, target = source.table, source.target
     loss = as_loss(options["loss"])
-    bounds, known, wanted, two = at_once(
-        lambda: _bounds(source),
-        lambda: read_names(table),
+    path, known, wanted, two = at_once(
+        lambda: _public(source),
+        lambda: read_names(source.table),
         lambda: listed(source.features, "--features"),
         lambda: _classes(source.classes, loss),
     )
     given = options | {name: tuple(options[name] or ()) for name in ("always_include", "exclude")}
-    chosen = pick_features(known, target, wanted, given["always_include"], given["exclude"])
-    limited = None if loss.classification else target
-    stated = read_bounds(bounds, chosen, limited, known=known)
-    limits = column_limits(stated.columns, chosen, len(chosen))
-    schema = Schema(chosen, limits, Target(stated.target, two), target, wanted is not None)
-    name = source.table_name or table.name
+    stated = _Stated(path, known, wanted, two, loss)
+    # A file of bounds alone, by its old name: missing values are refused, as they have been.
+    plain = source.schema is None and is_bounds_only(path)
+    schema = (_by_bounds if plain else _by_codebook)(source, stated, given)
+    name = source.table_name or source.table.name
     return kind(schema=schema, table=name, called=named(given), **given)
 
 
-def _bounds(source: Source) -> Path:
-    if source.bounds is None:
+@dataclass(frozen=True)
+class _Stated:
+    """What is known before a schema is: the file with it, names, wishes, classes and the loss."""
+
+    path: Path
+    known: Sequence[str]
+    wanted: Sequence[str] | None
+    classes: tuple[str, str] | None
+    loss: Loss
+
+
+def _by_bounds(source: Source, stated: _Stated, given: dict[str, Any]) -> Schema:
+    known, target = stated.known, _target(source.target, stated.path)
+    chosen = pick_features(known, target, stated.wanted, given["always_include"], given["exclude"])
+    limited = None if stated.loss.classification else target
+    found = read_bounds(stated.path, chosen, limited, known=known)
+    limits = column_limits(found.columns, chosen, len(chosen))
+    picked = stated.wanted is not None
+    return Schema(chosen, limits, Target(found.target, stated.classes), target, picked)
+
+
+def _by_codebook(source: Source, stated: _Stated, given: dict[str, Any]) -> Schema:
+    book = Codebook.read(stated.path)
+    known, target = stated.known, _target(source.target or book.target_name, stated.path)
+    pick_features(known, target, stated.wanted, given["always_include"], given["exclude"])
+    book.check_types({n: t for n, t in read_types(source.table).items() if n != target})
+    return Schema.of_table(
+        book,
+        known,
+        target=target,
+        features=stated.wanted,
+        labels=stated.loss.classification,
+        classes=stated.classes,
+    )
+
+
+def _target(given: str | None, path: Path) -> str:
+    if given is None:
+        raise InputError(f"--target is missing, and {path} does not name it under [target]")
+    return given
+
+
+def _public(source: Source) -> Path:
+    if source.schema is not None and source.bounds is not None:
+        raise InputError("--schema and --bounds are both given: leave --bounds, its old name, out")
+    found = source.schema or source.bounds
+    if found is None:
         raise InputError(
-            f"--bounds is missing: the bounds of the columns must be public knowledge. "
-            f"`dpsubset schema {source.table} --output bounds.toml` writes a template to fill in"
+            "--schema is missing: what the columns may hold, their bounds (--bounds) or levels, "
+            f"must be public knowledge. `dpsubset schema {source.table} --output schema.toml` "
+            "writes a template to fill in"
         )
-    return source.bounds
+    return found
 
 
 def read(selection: Selection, path: Path) -> Table:
@@ -75,6 +124,9 @@ def read(selection: Selection, path: Path) -> Table:
     schema = selection.schema
     assert schema.names is not None
     assert schema.target_name is not None
+    if schema.columns is not None:
+        frame = read_cells(path, [*schema.names, schema.target_name])
+        return Table(frame[:, :-1], frame.to_series(-1))
     labels = schema.target.limits is None
     return read_table(
         path, schema.target_name, schema.names, labels=labels, classes=schema.target.classes

@@ -19,11 +19,12 @@ __all__ = ["fit"]
 @options.asks(ModelQuestion, "offset_share")
 def fit(
     table: options.Table,
-    target: options.Target,
     output: Annotated[
         Path,
         typer.Option(help="Write the model to this file as JSON.", rich_help_panel="Output"),
     ],
+    target: options.Target = None,
+    schema: options.Schema = None,
     bounds: options.Bounds = None,
     features: options.Features = None,
     classes: options.Classes = None,
@@ -54,13 +55,13 @@ def fit(
 
         if given["mechanism"] == "all":
             raise InputError("a model rests on one selection: name one mechanism, not all")
-        if as_loss(given["loss"]).classification and classes is None:
-            raise InputError("a model of labels names them: give --classes first,second")
         silent = quiet or as_json
-        with writing(output, keep=(table, bounds, ledger)) as write:
+        with writing(output, keep=(table, schema, bounds, ledger)) as write:
             with waiting("fitting a model", shown=not silent):
-                source = Source(table, target, bounds, features, classes, table_name)
+                source = Source(table, target, schema, bounds, features, classes, table_name)
                 model = ask(Model, source, given)
+                if as_loss(given["loss"]).classification and model.schema.target.classes is None:
+                    raise InputError("a model of labels names them: give --classes first,second")
                 model.method.prepare(model.fit_problem(model.rehearsal()), seeded=_seeded(given))
                 budget = as_ledger(ledger)
                 problem = model.problem(read(model, table))

@@ -20,11 +20,24 @@ TABLE, PRIVACY, OUTPUT = "Table", "Privacy", "Output"
 _PANELS = [None, TABLE, "Question", "Coefficients", PRIVACY, "Mechanism", OUTPUT]
 
 Table = Annotated[Path, typer.Argument(help="A CSV or Parquet file with column names.")]
-Target = Annotated[str, typer.Option(help="The column to explain.", rich_help_panel=TABLE)]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        help="The column to explain; the schema's own if not given.", rich_help_panel=TABLE
+    ),
+]
+Schema = Annotated[
+    Path | None,
+    typer.Option(
+        help="TOML file that says what is public: bounds, levels, what a missing value counts as; "
+        "`dpsubset schema` writes a template.",
+        rich_help_panel=TABLE,
+    ),
+]
 Bounds = Annotated[
     Path | None,
     typer.Option(
-        help="TOML file with public bounds; `dpsubset schema` writes a template.",
+        help="The older name of --schema. With a file of bounds alone missing values are refused.",
         rich_help_panel=TABLE,
     ),
 ]
@@ -45,8 +58,8 @@ TableName = Annotated[
 Classes = Annotated[
     str | None,
     typer.Option(
-        help="Losses for two classes: their names, no,yes. A model needs them. A selection without "
-        "reads them off the target, and refuses a table with one class only, or a third, which "
+        help="Losses for two classes: their names, no,yes, if a schema does not say them. A model "
+        "needs them. A selection without reads them off the target, and refuses a table with one class only, or a third, which "
         "depends on the data and is outside the guarantee.",
         rich_help_panel=TABLE,
     ),

@@ -83,7 +83,9 @@ class Release:
         """Return the release of a support, in its owner's words."""
         seen, names = origin.seen(support), origin.names
         columns = None if names is None else tuple(names[j] for j in seen)
-        levels = {name: tuple(origin.levels[name]) for name in columns or () if name in origin.levels}
+        levels = {
+            name: tuple(origin.levels[name]) for name in columns or () if name in origin.levels
+        }
         return cls(seen, guarantee, columns, asked, offset, levels)
 
     def __repr__(self) -> str:
