@@ -14,7 +14,9 @@ from dpsubset.arrays import Floats
 from dpsubset.checks import positive
 from dpsubset.coefficients import CoefficientMechanism, NoisyStatistics, ObjectivePerturbation
 from dpsubset.data.bounds import narrowed
+from dpsubset.data.coding import groups_of
 from dpsubset.data.frames import Table
+from dpsubset.data.schema import Schema
 from dpsubset.errors import InputError, at_once
 from dpsubset.labels import Labels
 from dpsubset.losses import Logistic, Loss, as_loss
@@ -118,7 +120,9 @@ class Model(ModelQuestion, Selection):
             y_bound=selection.y_bound,
             radius=radius,
             ridge=self.coefficient_ridge,
+            groups=groups_of(self.schema.columns or (), constant=bool(self.intercept)),
             origin=selection.origin,
+            present=selection.present,
         )
 
     def guarantee(self, problem: Problem | None = None) -> Guarantee:
@@ -165,6 +169,22 @@ class Model(ModelQuestion, Selection):
         """Return the model in the owner's columns and units."""
         schema, origin = self.schema, problem.origin
         seen = origin.seen(support)
+        if schema.columns is not None:
+            coded = in_levels(schema, support, values, self.clip)
+            return LinearModel(
+                target=schema.target_name,
+                columns=tuple(str(schema.label(j)) for j in seen),
+                coefficients=coded[0],
+                intercept=coded[1],
+                classes=schema.target.classes,
+                probabilities=isinstance(fit.loss, Logistic),
+                guarantee=promise.to_dict(),
+                asked=asked,
+                target_bounds=schema.target.limits,
+                positions=seen,
+                codings=tuple(schema.columns[j] for j in seen),
+                clip=self.clip,
+            )
         constant = math.fsum(v for j, v in zip(support, values, strict=True) if j not in seen)
         own = np.array([v for j, v in zip(support, values, strict=True) if j in seen])
         line, intercept = in_units(
@@ -216,6 +236,32 @@ def chosen_loss(method: Any, given: Any, labels: bool) -> Loss:
         kind = "labels of two classes" if labels else "numbers"
         raise InputError(f"the {loss.name} loss of the coefficients is not for {kind}")
     return loss
+
+
+def in_levels(
+    schema: Schema, support: Sequence[int], values: Sequence[float], clip: float
+) -> tuple[tuple[float, ...], float]:
+    """Return the coefficients of numbers and levels, feature by feature, and the intercept.
+
+    The values are those of the coded columns, on the scale [-1, 1], in the order of the support;
+    what lies beyond the schema's columns is a constant.
+    """
+    assert schema.columns is not None
+    low, high = (-1.0, 1.0)
+    if schema.target.limits is not None:
+        low, high = narrowed(schema.target.limits, clip)
+    half, intercept = high / 2 - low / 2, low / 2 + high / 2
+    weights = half * np.asarray(values, dtype=np.float64)
+    found: list[float] = []
+    for feature in support:
+        if feature >= schema.n_columns:
+            intercept, weights = intercept + float(weights[0]), weights[1:]
+            continue
+        column = schema.columns[feature]
+        effects, shift = column.effects(weights[: column.width], clip)
+        found, intercept = [*found, *effects.tolist()], intercept + shift
+        weights = weights[column.width :]
+    return tuple(found), float(intercept)
 
 
 def in_units(

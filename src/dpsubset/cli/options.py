@@ -59,8 +59,8 @@ Classes = Annotated[
     str | None,
     typer.Option(
         help="Losses for two classes: their names, no,yes, if a schema does not say them. A model "
-        "needs them. A selection without reads them off the target, and refuses a table with one class only, or a third, which "
-        "depends on the data and is outside the guarantee.",
+        "needs them. A selection without reads them off the target, and refuses a table with one "
+        "class only, or a third, which depends on the data and is outside the guarantee.",
         rich_help_panel=TABLE,
     ),
 ]

@@ -30,7 +30,9 @@ __all__ = [
     "kind_of",
     "level_codes",
     "level_keys",
+    "names_of",
     "numbers_of",
+    "pick_cells",
     "text_of",
 ]
 
@@ -138,6 +140,28 @@ def as_cells(X: Any) -> tuple[list[pl.Series], tuple[str, ...] | None]:
     return [cells_of(array[:, j]) for j in range(array.shape[1])], None
 
 
+def names_of(X: Any) -> tuple[str, ...] | None:
+    """Return the column names of a data frame; None for a table without names that are text."""
+    frame = _as_frame(X)
+    names = [] if frame is None else list(frame.columns)
+    return tuple(names) if names and all(isinstance(name, str) for name in names) else None
+
+
+def pick_cells(X: Any, wanted: Sequence[str]) -> list[pl.Series]:
+    """Return some columns of a table by name; of one without names, all, in the order wanted."""
+    cells, names = as_cells(X)
+    if names is None:
+        if len(cells) != len(wanted):
+            raise InputError(f"the table has {len(cells)} columns, and {len(wanted)} are needed")
+        return cells
+    found = dict(zip(names, cells, strict=True))
+    lacking = [repr(name) for name in wanted if name not in found]
+    if lacking:
+        word = "column" if len(lacking) == 1 else "columns"
+        raise InputError(f"the table has no {word} {', '.join(lacking[:20])}")
+    return [found[name] for name in wanted]
+
+
 @without_context
 def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
     try:
@@ -157,7 +181,7 @@ def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
 def _objects(X: Any) -> NDArray[Any]:
     """Return an array as it is, and lists as objects: numpy would make text of all of them."""
     if isinstance(X, np.ma.MaskedArray):
-        return np.asarray(X.astype(object).filled(None))
+        return np.where(np.ma.getmaskarray(X), None, X.data.astype(object))
     try:
         array = np.asarray(X, dtype=object if isinstance(X, (list, tuple)) else None)
     except MemoryError:

@@ -72,6 +72,8 @@ class Codebook:
         """
         if not isinstance(given, Mapping):
             raise InputError(f"{where} must be a table with [columns] and [target]")
+        given = {key: value for key, value in given.items() if value is not None}
+        given.pop("picked", None)  # of Schema.to_dict
         extra = [str(key) for key in given if key not in _SECTIONS]
         sections = [_section(given, name, where) for name in ("columns", "default", "target")]
         lines, default, target = sections
@@ -87,7 +89,9 @@ class Codebook:
         return cls(
             dict(zip(named, columns, strict=True)),
             fallback,
-            *own,
+            target_name=own[0],
+            target=own[1],
+            classes=own[2],
             rows=rows,
             note=given.get("note"),
             where=where,

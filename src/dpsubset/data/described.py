@@ -67,7 +67,9 @@ def _from_table(given: dict[str, Any], what: str) -> Column:
             f"{what} has {', '.join(map(repr, extra))}, which a column with {kinds[0]} does not "
             f"know; allowed: {', '.join(sorted(allowed))}"
         )
-    words = {key: _word(given[key], what, key) for key in ("unit", "note") if key in given}
+    words: dict[str, Any] = {
+        key: _word(given[key], what, key) for key in ("unit", "note") if key in given
+    }
     return _KINDS[kinds[0]](given, what, words)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import polars as pl
 
 from dpsubset.arrays import Floats
 from dpsubset.data.bounds import column_limits, narrowed, rescale_target, target_limits
-from dpsubset.data.cells import as_cells, cells_of
+from dpsubset.data.cells import cells_of, pick_cells
 from dpsubset.data.codebook import Codebook
 from dpsubset.data.coding import Rows, coded, groups_of
 from dpsubset.data.columns import Column, OneNumber
@@ -165,7 +165,8 @@ class Schema:
             ignored = {name: {"ignore": True} for name in self.ignored}
             return {
                 "columns": {name: column.to_dict() for name, column in described} | ignored,
-                "target": {"name": self.target_name, **target.to_dict()},
+                "target": ({"name": self.target_name} if self.target_name else {})
+                | target.to_dict(),
                 "rows": self.rows,
                 "picked": self.picked,
             }
@@ -184,12 +185,7 @@ class Schema:
     def from_dict(cls, given: Any) -> Schema:
         """Return the schema that `to_dict` described, or a dictionary like a schema file."""
         if isinstance(given, Mapping) and "lower" not in given and "names" not in given:
-            told = {key: value for key, value in given.items() if value is not None}
-            picked = told.pop("picked", False)
-            if isinstance(told.get("target"), Mapping):
-                told["target"] = {k: v for k, v in told["target"].items() if v is not None}
-            found = cls._of_book(Codebook.of(told))
-            return cls(*(getattr(found, f) if f != "picked" else bool(picked) for f in _FIELDS))
+            return replace(cls._of_book(Codebook.of(given)), picked=bool(given.get("picked")))
         try:
             names, classes, limits = given["names"], given["classes"], given["target_bounds"]
             lower, upper = (np.array(given[side], dtype=np.float64) for side in ("lower", "upper"))
@@ -261,13 +257,10 @@ class Schema:
 
     def cells(self, X: Any) -> list[pl.Series]:
         """Return the columns of the schema out of a table, by their names if it has some."""
-        cells, names = as_cells(X)
-        if names is None:
-            self._check_width(len(cells))
-            names = self.names or ()
-        found = dict(zip(names, cells, strict=True))
-        self.check([*(n for n in names if n in (self.names or ()))], _types(found))
-        return [found[name] for name in self.names or ()]
+        names = self.names or ()
+        cells = pick_cells(X, names)
+        self.check(names, {one: c.dtype for one, c in zip(names, cells, strict=True)})
+        return cells
 
     def _target(self, table: Table) -> Floats | Labels:
         return table.y if isinstance(table.y, Labels) else self.target.read(table.y)
@@ -283,13 +276,6 @@ class Schema:
             np.empty((0, self.n_columns)),
             Labels(target, self.target.classes is not None) if labels else target,
         )
-
-
-_FIELDS = tuple(Schema.__dataclass_fields__)
-
-
-def _types(found: Mapping[str, pl.Series]) -> dict[str, Any]:
-    return {name: series.dtype for name, series in found.items()}
 
 
 def _refuse_names(names: Sequence[str], what: str) -> None:

@@ -43,8 +43,10 @@ class Target:
 
     def to_dict(self) -> dict[str, Any]:
         """Return bounds or classes, and what a missing target counts as, as plain values."""
-        more = {} if self.column is None else self.column.to_dict()
-        kept = {key: more[key] for key in ("missing", "unit", "note") if key in more}
+        more: dict[str, Any] = {} if self.column is None else self.column.to_dict()
+        kept: dict[str, Any] = {
+            key: more[key] for key in ("missing", "unit", "note") if key in more
+        }
         if self.limits is not None:
             return {"bounds": list(self.limits), **kept}
         if more.get("truth"):

@@ -18,9 +18,10 @@ from dpsubset.data.frames import MISSING, as_matrix
 from dpsubset.data.target import Target
 from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
+from dpsubset.estimators.schemas import with_names
 from dpsubset.losses import Logistic, as_loss
 from dpsubset.model import Model, chosen_loss
-from dpsubset.model_file import LinearModel
+from dpsubset.model_file import LinearModel, label_columns
 from dpsubset.privacy import Guarantee
 
 __all__ = ["SubsetClassifier", "SubsetRegressor"]
@@ -43,18 +44,30 @@ class _SubsetModel(Asking):
         model, problem = self._ask(Model, X, y)
         self._warn(model, problem, 3)
         released = model.release(problem, self.ledger)
+        schema = model.schema
+        self.support_: NDArray[np.bool_] = np.zeros(self.n_features_in_, dtype=bool)
+        self.support_[self._places(schema, released.positions or ())] = True
+        self.guarantee_ = Guarantee.from_dict(released.guarantee)
+        self.model_ = released
+        if schema.columns is not None:
+            self.coef_names_ = np.array(
+                label_columns(schema.names or (), schema.columns), dtype=object
+            )
+            owner = np.repeat(np.arange(schema.n_columns), [len(c.labels) for c in schema.columns])
+            effects = np.zeros(owner.size)
+            effects[np.isin(owner, released.positions or ())] = released.coefficients
+            return effects, released
         line = np.zeros(self.n_features_in_)
         line[list(released.positions or ())] = released.coefficients
-        self.support_: NDArray[np.bool_] = np.zeros(self.n_features_in_, dtype=bool)
-        self.support_[list(released.positions or ())] = True
-        self.guarantee_ = Guarantee.from_dict(released.guarantee)
-        self.bounds_X_ = np.array(narrowed(model.schema.limits, self.clip))
+        self.bounds_X_ = np.array(narrowed(schema.limits, self.clip))
         return line, released
 
     @without_context
     def _predicted(self, X: Any) -> Floats:
         """Return X coef + intercept for a table with the columns of the fit, clipped as there."""
         check_is_fitted(self)
+        if hasattr(self, "_columns_in"):
+            return self.model_.margins(with_names(X, self._columns_in))
         table, _ = as_matrix(X)
         try:
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -93,8 +106,8 @@ class SubsetRegressor(RegressorMixin, _SubsetModel):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_features_to_select, bounds_X, bounds_y, loss, mechanism, neighbours, clip, radius, ridge, \
-always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table_name
+    n_features_to_select, bounds_X, bounds_y, schema, loss, mechanism, neighbours, clip, radius, \
+ridge, always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table_name
         Those of `SubsetSelector`, for the selection. A mechanism object brings its own epsilon,
         and what it leaves of the model's epsilon goes to the coefficients.
     epsilon : float, default=1.0
@@ -128,6 +141,11 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
         The bounds that columns were clipped to, and are clipped to by `predict`: lower, upper.
     bounds_y_ : pair (lower, upper)
         The bounds of the target, which predictions are clipped to.
+    model_ : LinearModel
+        What was released, as a model file holds it.
+    coef_names_ : array of str
+        With a schema only: what the coefficients belong to, as in "region=north". `coef_` has one
+        for each level of a category then, which add up to zero, and `bounds_X_` is not there.
     n_features_in_, feature_names_in_
         Number and names of the columns seen by `fit`.
 
@@ -177,10 +195,13 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
         tags.regressor_tags.poor_score = True  # scikit-learn's tables have few rows for the noise
         return tags
 
-    def _plan_target(self, y: Any) -> Target:
+    def _check_loss(self) -> None:
         loss = as_loss(self.loss)
         if loss.classification:
             raise InputError(f"loss={loss.name!r} is for classification; use SubsetClassifier")
+
+    def _plan_target(self, y: Any) -> Target:
+        self._check_loss()
         return super()._plan_target(y)
 
 
@@ -264,10 +285,13 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         second = expit(self._predicted(X))
         return np.column_stack([1.0 - second, second])
 
-    def _plan_target(self, y: Any) -> Target:
+    def _check_loss(self) -> None:
         loss = as_loss(self.loss)
         if not loss.classification:
             raise InputError(f"loss={loss.name!r} is for a target of numbers; use SubsetRegressor")
+
+    def _plan_target(self, y: Any) -> Target:
+        self._check_loss()
         if self.classes is None:
             raise InputError(
                 "SubsetClassifier needs the names of the two classes, classes=(first, second): "

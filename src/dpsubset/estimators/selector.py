@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpsubset.data.frames import as_matrix
 from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
+from dpsubset.estimators.schemas import picked_columns
 from dpsubset.selection import Selection
 
 __all__ = ["SubsetSelector"]
@@ -45,6 +46,11 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         A sparse table needs lower = -upper.
     bounds_y : pair (lower, upper)
         Public bounds of the target of a regression loss; labels have none.
+    schema : Schema, dict or path, default=None
+        What is public about the table, in place of `bounds_X`, `bounds_y` and `classes`: numbers
+        with bounds, truth values, categories with levels, dates, and what missing values count as
+        (docs/schema.md). A category is one feature, in or out as a whole. Nothing that a row holds
+        makes a fit fail then.
     loss : str or Loss, default="huber:0.2"
         The loss whose best subset is wanted, on the scale [-1, 1]. For a target of numbers:
         "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
@@ -153,10 +159,10 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         self._warn(selection, problem, 2)
         released = selection.release(problem, self.ledger)
         self.support_: NDArray[np.bool_] = np.zeros(self.n_features_in_, dtype=bool)
-        self.support_[list(released.support)] = True
+        self.support_[self._places(selection.schema, released.support)] = True
         self.release_ = released
         self.guarantee_ = released.guarantee
-        if self.classes is not None:
+        if selection.schema.target.classes is not None:
             self.classes_ = np.array(selection.schema.target.classes)
         return self
 
@@ -170,6 +176,12 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
             A table with the columns that `fit` saw.
         """
         check_is_fitted(self)
+        if hasattr(self, "_columns_in"):
+            try:
+                validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+            except ValueError as error:  # names of columns, no entry
+                raise InputError(str(error)) from None
+            return picked_columns(X, np.flatnonzero(self.support_).tolist())
         table, _ = as_matrix(X)  # scikit-learn's own refusals would show entries
         if table.shape[0] > 0:
             try:
