@@ -181,7 +181,9 @@ def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
 def _objects(X: Any) -> NDArray[Any]:
     """Return an array as it is, and lists as objects: numpy would make text of all of them."""
     if isinstance(X, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(X), None, X.data.astype(object))
+        plain: NDArray[Any] = np.array(X.data, dtype=object)
+        plain[np.ma.getmaskarray(X)] = None
+        return plain
     try:
         array = np.asarray(X, dtype=object if isinstance(X, (list, tuple)) else None)
     except MemoryError:

@@ -30,12 +30,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpsubset.data.category import Ignored
 from dpsubset.data.cells import kind_of
 from dpsubset.data.columns import Column
 from dpsubset.data.described import as_level, column_of
 from dpsubset.errors import InputError, at_once, without_context
 
-__all__ = ["Codebook", "is_bounds_only", "read_toml"]
+__all__ = ["Codebook", "check_file", "is_bounds_only", "read_toml"]
 
 _SHOWN = 20  # names in one message
 _SECTIONS = ("columns", "default", "target", "rows", "note")
@@ -226,6 +227,30 @@ def _target(
         raise InputError(f'{what} classes must be two texts or numbers, such as ["no", "yes"]')
     column = column_of({"levels": pair, **spec}, what)
     return name, column, (pair[0], pair[1])
+
+
+def check_file(path: Path, names: Sequence[str] | None, types: Mapping[str, Any]) -> Codebook:
+    """Read a schema file, with the names and types of a table if there is one; tell all faults."""
+    content = read_toml(path)
+    found = at_once(
+        lambda: Codebook.of(content, str(path)),
+        lambda: None if names is None else _check_keys(content, names, str(path)),
+    )
+    book: Codebook = found[0]
+    book.check_types({n: t for n, t in types.items() if n != book.target_name})
+    return book
+
+
+def _check_keys(content: dict[str, Any], names: Sequence[str], where: str) -> None:
+    """Compare the names of a file with those of a table, whatever else is wrong."""
+    lines = content.get("columns", {})
+    said, target = content.get("default"), content.get("target", {})
+    name = target.get("name") if isinstance(target, dict) else None
+    lines = dict.fromkeys(lines if isinstance(lines, dict) else (), Ignored())
+    outline = Codebook(lines, Ignored() if said else None, where=where)
+    outline.check_names(names, [one for one in names if one != name], None)
+    if name is not None and name not in names:
+        raise InputError(f"{where}: the target {name!r} is not a column of the table")
 
 
 @without_context
