@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from grouped import takes_groups
 
 from dpsubset import Exponential, PermuteAndFlip, Problem, Schema, Selection
 from dpsubset.audit import exact_pairs
@@ -13,8 +14,6 @@ from dpsubset.audit.coded import _framed, coded
 from dpsubset.audit.lone import RawTable
 from dpsubset.data import category, columns
 from dpsubset.data.coding import groups_of
-from dpsubset.designs import Features
-from dpsubset.errors import InputError
 from dpsubset.losses import as_loss
 
 SINGLE: dict[str, Any] = {
@@ -38,13 +37,6 @@ TARGETS: dict[str, Any] = {
     "labels": {"classes": ["no", "yes"]},
 }
 LOSSES = ["squared", "absolute", "quantile:0.8", "huber:0.2", "hinge", "logistic", "huber_hinge"]
-
-
-def takes_groups() -> bool:
-    try:
-        return len(Features.of([[0, 1]], 2)) == 1
-    except InputError:
-        return False
 
 
 needs_groups = pytest.mark.skipif(not takes_groups(), reason="features are single columns here")

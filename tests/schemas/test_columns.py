@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsubset.data.category import Category
-from dpsubset.data.cells import as_cells, cells_of, level_codes
+from dpsubset.data.cells import GONE, OTHER, as_cells, cells_of, level_codes
 from dpsubset.data.columns import Column, Number, Ordered, Truth
 from dpsubset.data.dates import Dates
+from dpsubset.data.files import read_cells
 
 LEVELS = ("north", "a 'quoted' \"one\"", "two\nlines", "Ωμέγα", "7")
 COLUMNS: dict[str, Column] = {
@@ -248,7 +251,8 @@ def test_one_cell_of_another_type_changes_no_other() -> None:
     column = Category(levels=("1", "2", "9007199254740993"))
     cells = [1, 2, 9007199254740993]
     expected = code(column, cells)
-    for odd in (None, 2.5, "text", True, math.nan, 10**400, b"bytes", object()):
+    strange = (b"bytes", object(), 1 + 2j, Decimal("sNaN"), Decimal("1e999"), "\ud800", [1], {})
+    for odd in (None, 2.5, "text", True, math.nan, 10**400, np.datetime64("2020"), *strange):
         for made in (list, pd.Series, lambda c: pd.Series(c, dtype=object)):
             np.testing.assert_array_equal(code(column, made([*cells, odd]))[:3], expected)
 
@@ -261,3 +265,13 @@ def test_an_array_of_objects_and_a_frame_are_read_alike() -> None:
     assert none is None
     for one, other in zip(first, second, strict=True):
         assert one.cast(pl.String).to_list() == other.cast(pl.String).to_list()
+
+
+def test_levels_survive_a_file(tmp_path: Path) -> None:
+    """Quotes, line ends and other scripts, written as CSV and as Parquet."""
+    table = pl.DataFrame({"c": [*LEVELS, None, "", "unknown"], "n": range(8)})
+    table.write_csv(tmp_path / "t.csv")
+    table.write_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        cells = read_cells(tmp_path / name, ["c"]).to_series()
+        assert level_codes(cells, LEVELS).tolist() == [0, 1, 2, 3, 4, GONE, GONE, OTHER]

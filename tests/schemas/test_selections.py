@@ -12,10 +12,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from grouped import takes_groups
 
 from dpsubset import Schema, Selection, SubsetClassifier, SubsetRegressor, SubsetSelector
 from dpsubset.data.frames import Table
 from dpsubset.errors import InputError
+from dpsubset.model import Model
 from dpsubset.model_file import read_model, write_model
 
 N = 3000
@@ -228,3 +230,46 @@ def test_an_offset_is_not_moved_by_rows_without_a_target(frame: pd.DataFrame) ->
     offset = asked.release(Table(frame, y)).offset
     assert offset is not None
     assert abs(offset - 20000) < 500
+
+
+# Features of several columns ---------------------------------------------------------------------
+
+MANY: dict[str, Any] = {
+    "columns": {
+        "region": {"levels": ["north", "south", "west"], "missing": "level"},
+        "income": {"bounds": [0, 10], "missing": "indicator"},
+        "noise": ["u", "v", "w", "x"],
+        "more": [0, 1],
+    },
+    "target": {"name": "cost", "bounds": [0, 20]},
+}
+
+
+@pytest.mark.skipif(not takes_groups(), reason="features are single columns here")
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_categories_and_indicators_are_single_features(container: str) -> None:
+    rng, n = np.random.default_rng(0), 4000
+    region = rng.choice(["north", "south", "west", "east", ""], n)
+    income = np.where(rng.random(n) < 0.3, math.nan, rng.uniform(0, 10, n))
+    effect = pd.Series(region).map({"north": 8.0, "south": 2.0, "west": 5.0, "east": 5.0, "": 5.0})
+    y = effect.to_numpy() + np.where(np.isnan(income), 9.0, 0.5 * income)
+    table: Any = pd.DataFrame(
+        {"region": region, "income": income, "noise": rng.choice(list("uvwx"), n), "more": 0.5}
+    )
+    table = pl.from_pandas(table) if container == "polars" else table
+    model = SubsetRegressor(
+        schema=MANY, n_features_to_select=2, epsilon=40.0, random_state=0, coefficient_radius=3.0
+    ).fit(table, y)
+    assert model.get_feature_names_out().tolist() == ["region", "income"]
+    line = dict(zip(model.coef_names_, model.coef_, strict=True))
+    levels = [line[f"region={level}"] for level in ("north", "south", "west", "missing")]
+    assert abs(sum(levels)) < 1e-9
+    assert abs(line["region=north"] - line["region=south"] - 6) < 0.7
+    assert abs(line["income"] - 0.5) < 0.1
+    assert not any(value for name, value in line.items() if name.startswith(("noise", "more")))
+    assert np.abs(model.predict(table) - y).mean() < 0.7
+    selection, problem = model._ask(Model, table, y)
+    assert problem.n_columns == 5  # four features and the constant
+    columns = problem.design.n_columns
+    assert columns == 4 + 2 + 4 + 1 + 1
+    del selection

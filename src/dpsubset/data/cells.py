@@ -205,7 +205,7 @@ def cells_of(column: Any) -> pl.Series:
         if isinstance(native, pl.Series):
             return native if native.dtype != pl.Object else _listed(native.to_list())
         if series.implementation.is_pyarrow():
-            return pl.Series(pl.from_arrow(native))
+            return _of_arrow(native)
         kind = series.dtype
         numeric = kind.is_float() or kind.is_integer() or kind == nw.Boolean
         return _plain(series.to_numpy()) if numeric else _listed(series.to_list())
@@ -215,6 +215,16 @@ def cells_of(column: Any) -> pl.Series:
     if array.ndim != 1:
         raise InputError("the target must have one dimension")
     return _plain(array)
+
+
+@without_context
+def _of_arrow(native: Any) -> pl.Series:
+    try:
+        return pl.Series(pl.from_arrow(native))
+    except MemoryError:
+        raise
+    except Exception:  # its words may quote a cell
+        raise InputError("the table has a column of a type that cannot be read") from None
 
 
 def _plain(array: NDArray[Any]) -> pl.Series:
@@ -229,14 +239,18 @@ def _listed(entries: Sequence[Any]) -> pl.Series:
 
 def _text(entry: Any) -> str | None:
     """Return one cell as text: the same for values that mean the same."""
-    if isinstance(entry, str):
-        return str(entry)
+    if isinstance(entry, str):  # half a letter, which some texts of Python hold, is none
+        return str(entry) if entry.isascii() else entry.encode("utf-8", "replace").decode()
     if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(entry, (bool, np.bool_)):
         return "true" if entry else "false"
     if isinstance(entry, (date, datetime)):
         return entry.isoformat()
+    if isinstance(entry, np.datetime64):
+        return str(entry.astype("M8[us]"))
+    if isinstance(entry, complex) and entry.imag == 0:  # one complex number makes all complex
+        entry = entry.real
     if isinstance(entry, (Real, Decimal)):
         return _number_text(entry)
     return _NO_LEVEL
@@ -244,6 +258,8 @@ def _text(entry: Any) -> str | None:
 
 def _number_text(entry: Any) -> str | None:
     whole = isinstance(entry, Integral)
+    if isinstance(entry, Decimal) and entry.is_nan():
+        return None
     try:
         number = float(entry)
     except (OverflowError, ValueError, ArithmeticError):  # beyond float64: clipped later

@@ -74,7 +74,7 @@ def _naive(times: pl.Series) -> pl.Series:
     """Return times in microseconds, without a zone: those that have one in UTC."""
     if isinstance(times.dtype, pl.Datetime) and times.dtype.time_zone is not None:
         times = times.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    return times.cast(pl.Datetime("us"))
+    return times.cast(pl.Datetime("us"), strict=False)  # beyond its range: missing
 
 
 def _days(moment: datetime) -> float:
