@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ __all__ = ["Dates", "as_moment", "reads_dates"]
 _EPOCH = datetime(1970, 1, 1)
 _DAY = 86_400_000_000  # microseconds
 _TIMES = ("%H:%M:%S%.f", "%H:%M", "%H:%M:%S%.f%#z")
-_ISO = ("%Y-%m-%d", *(f"%Y-%m-%d{between}{time}" for between in ("T", " ") for time in _TIMES))
+_ISO = ("%Y-%m-%d", *(f"%Y-%m-%d{between}{clock}" for between in ("T", " ") for clock in _TIMES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +100,7 @@ def as_moment(given: Any) -> datetime | None:
 
 
 def _plain_date(moment: datetime) -> str:
-    plain = moment.isoformat()
-    return plain.removesuffix("T00:00:00")
+    return (moment if moment.time() != time.min else moment.date()).isoformat()
 
 
 def reads_dates(one: str) -> bool:

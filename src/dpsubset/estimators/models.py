@@ -48,8 +48,8 @@ class _SubsetModel(Asking):
         self.support_: NDArray[np.bool_] = np.zeros(self.n_features_in_, dtype=bool)
         self.support_[self._places(schema, released.positions or ())] = True
         self.guarantee_ = Guarantee.from_dict(released.guarantee)
-        self.model_ = released
         if schema.columns is not None:
+            self.model_ = released
             self.coef_names_ = np.array(
                 label_columns(schema.names or (), schema.columns), dtype=object
             )
@@ -142,7 +142,7 @@ ridge, always_include, exclude, fit_intercept, max_seconds, random_state, ledger
     bounds_y_ : pair (lower, upper)
         The bounds of the target, which predictions are clipped to.
     model_ : LinearModel
-        What was released, as a model file holds it.
+        With a schema only: what was released, as a model file holds it.
     coef_names_ : array of str
         With a schema only: what the coefficients belong to, as in "region=north". `coef_` has one
         for each level of a category then, which add up to zero, and `bounds_X_` is not there.
