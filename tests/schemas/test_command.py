@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from grouped import takes_groups
 from typer.testing import CliRunner
 
 from dpsubset.cli import app
@@ -161,7 +162,14 @@ def test_types_are_checked_against_the_schema(folder: Path) -> None:
     mistake(run("select", folder / "t.parquet", *words), "'a' is described as a number")
 
 
-def test_from_a_file_to_a_private_model_by_five_commands(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        False,
+        pytest.param(True, marks=pytest.mark.skipif(not takes_groups(), reason="no groups here")),
+    ],
+)
+def test_from_a_file_to_a_private_model_by_five_commands(blocks: bool, tmp_path: Path) -> None:
     """The tutorial: Fair's survey of affairs, with holes as real tables have them."""
     from statsmodels.datasets import fair
 
@@ -171,7 +179,7 @@ def test_from_a_file_to_a_private_model_by_five_commands(tmp_path: Path) -> None
     words = pl.Series([names[int(v)] for v in table["occupation"]])
     holes = pl.Series(rng.random(len(table)) < 0.1)
     table = table.with_columns(
-        white_collar=(words == "white-collar").cast(pl.Int8),
+        white_collar=words if blocks else (words == "white-collar").cast(pl.Int8),
         age=pl.when(holes).then(None).otherwise(pl.col("age")),
         answer=pl.when(pl.Series(rng.random(len(table)) < 0.05))
         .then(pl.lit("no answer"))
@@ -192,6 +200,9 @@ def test_from_a_file_to_a_private_model_by_five_commands(tmp_path: Path) -> None
         "educ": "[8, 20]",
         "white_collar": '"0/1"',
     }
+    if blocks:  # an occupation of six levels, and a coefficient for ages that are missing
+        codebook["white_collar"] = json.dumps(list(names.values()))
+        codebook["age"] = '{bounds = [15, 60], missing = "indicator", unit = "years"}'
     text = toml.read_text().replace("bounds = []", 'classes = ["no", "yes"]')
     for name, line in codebook.items():
         text = text.replace(f'"{name}" = []', f'"{name}" = {line}')
