@@ -276,3 +276,30 @@ def test_ignored_columns_are_no_features() -> None:
     assert isinstance(book.column("id"), Ignored)
     with pytest.raises(InputError, match="choose one"):
         Schema.of_table(book, ["a", "id"], features=["id"])
+
+
+def test_the_guides_example_is_a_schema() -> None:
+    import re
+    import tomllib
+
+    text = (Path(__file__).parents[2] / "docs" / "schema.md").read_text()
+    (block,) = re.findall(r"```toml\n(.*?)```", text, flags=re.S)
+    book = Codebook.of(tomllib.loads(block))
+    assert book.target_name == "cost"
+    assert {type(column).__name__ for column in book.columns.values()} == {
+        *("Number", "Truth", "Category", "Dates", "Ordered", "Ignored"),
+    }
+
+
+def test_the_templates_comments_are_a_schema() -> None:
+    """What the template shows as examples can be copied as it stands."""
+    import tomllib
+
+    from dpsubset.data import schema_template
+
+    shown = [
+        line[4:].split("    ")[0] for line in schema_template([]).splitlines() if line[:4] == "#   "
+    ]
+    lines = [line for line in shown if "=" in line or line.startswith("[")]
+    book = Codebook.of(tomllib.loads("[columns]\n" + "\n".join(lines)))
+    assert len(book.columns) == 9

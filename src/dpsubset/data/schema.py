@@ -15,7 +15,7 @@ import polars as pl
 
 from dpsubset.arrays import Floats
 from dpsubset.data.bounds import column_limits, narrowed, rescale_target, target_limits
-from dpsubset.data.cells import cells_of, pick_cells
+from dpsubset.data.cells import cells_of, kind_of, pick_cells
 from dpsubset.data.codebook import Codebook
 from dpsubset.data.coding import Rows, coded, groups_of
 from dpsubset.data.columns import Column, OneNumber
@@ -259,7 +259,9 @@ class Schema:
         """Return the columns of the schema out of a table, by their names if it has some."""
         names = self.names or ()
         cells = pick_cells(X, names)
-        self.check(names, {one: c.dtype for one, c in zip(names, cells, strict=True)})
+        # Numbers, text and dates may change places with what the rows hold; lists and the like not.
+        types = {one: c.dtype for one, c in zip(names, cells, strict=True)}
+        self.check(names, {n: t for n, t in types.items() if kind_of(t) == "other"})
         return cells
 
     def _target(self, table: Table) -> Floats | Labels:

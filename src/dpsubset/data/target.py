@@ -59,8 +59,7 @@ class Target:
         The others get 0, or as labels +1: their rows are zeros and count for nothing (T33d).
         """
         assert self.column is not None
-        kind = kind_of(cells.dtype)
-        if kind not in self.column.types:
+        if kind_of(cells.dtype) == "other":
             raise InputError("the target is of a type that holds neither numbers nor text")
         present = self.column.there(cells)
         values = np.where(present, self.column.code(cells, clip)[:, 0], 0.0)
