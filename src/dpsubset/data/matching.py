@@ -53,7 +53,7 @@ def _target(
     own = name == book.target_name and book.target is not None
     column = book.target if own else (None if name is None else book.column(name))
     if classes is not None:  # said anew by the user
-        return Target(None, classes, Category(levels=(str(classes[0]), str(classes[1]))))
+        return Target(None, classes, column=Category(levels=(str(classes[0]), str(classes[1]))))
     what = "the target" if name is None else f"the target {name!r}"
     if isinstance(column, Number) and column.missing != "indicator":
         if labels:
@@ -61,7 +61,7 @@ def _target(
                 f"{what} is described by bounds, and the loss is one for two classes: write "
                 "classes = [first, second] instead, or give --classes"
             )
-        return Target(column.span, None, column)
+        return Target(column.span, None, column=column)
     two = isinstance(column, Truth) or (isinstance(column, Category) and len(column.labels) == 2)
     if column is None or not two or column.missing in ("indicator", "level"):
         raise InputError(_NO_TARGET.format(book.where))
@@ -72,5 +72,5 @@ def _target(
         )
     if isinstance(column, Category):
         pair = book.classes if own and book.classes else column.levels
-        return Target(None, (pair[0], pair[1]), column)
-    return Target(None, (0, 1), column)
+        return Target(None, (pair[0], pair[1]), column=column)
+    return Target(None, (0, 1), column=column)
