@@ -118,6 +118,7 @@ class Model(ModelQuestion, Selection):
             y_bound=selection.y_bound,
             radius=radius,
             ridge=self.coefficient_ridge,
+            groups=selection.groups,
             origin=selection.origin,
         )
 

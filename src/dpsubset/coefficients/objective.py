@@ -108,7 +108,7 @@ class ObjectivePerturbation(CoefficientMechanism):
         if share is None:
             # With a part s the noise has length about noise / (1 - s), the ridge pulls like
             # pull / s; this s makes the sum least. The weight of the two was found by trying.
-            noise = math.sqrt(problem.size * self._shift(slope))
+            noise = math.sqrt(problem.most_columns * self._shift(slope))
             pull = math.sqrt(_PULL * curvature * problem.radius)
             share = min(0.9, pull / (noise + pull))
         # Below a thousandth of a row's curvature a ridge saves nothing and costs precision.
@@ -128,7 +128,7 @@ class ObjectivePerturbation(CoefficientMechanism):
             mask_epsilon,
             self._scale(self._shift(slope), noise_epsilon),
             inexact,
-            2.0 * inexact * math.sqrt(problem.size) / mask_epsilon,
+            2.0 * inexact * math.sqrt(problem.most_columns) / mask_epsilon,
         )
 
     def _scale(self, shift: float, epsilon: float) -> float:

@@ -129,6 +129,7 @@ def moved(problem: Problem, offset: float) -> Problem:
         ridge=problem.ridge,
         include=problem.include,
         exclude=problem.exclude,
+        groups=problem.groups,
         origin=problem.origin,
     )
 

@@ -131,7 +131,7 @@ class Tree:
         cut = self._screen(cut)
         if cut.region.empty:
             return
-        if isinstance(cut, MomentCut):
+        if isinstance(cut, MomentCut) and self._problem.features.identity:
             if cut.region.free.size <= _MOST and self._search(cut):
                 return
         else:
