@@ -120,7 +120,8 @@ class Problem:
     (0.0, 6)
     >>> problem
     <Problem: 2 of 4 columns; loss=Squared(), x_bound=1, y_bound=1, radius=2, ridge=0>
-    >>> blocks = Problem(X, y, size=1, x_bound=1.0, y_bound=1.0, radius=2.0, groups=[[0, 1], [2, 3]])
+    >>> bounds = {"x_bound": 1.0, "y_bound": 1.0, "radius": 2.0}
+    >>> blocks = Problem(X, y, size=1, **bounds, groups=[[0, 1], [2, 3]])
     >>> blocks.score([0]), blocks.n_supports
     (0.0, 2)
     """
@@ -215,7 +216,7 @@ class Problem:
                 f"{len(self.exclude)} excluded it must lie between {low} and {high}"
             )
         self.free: NDArray[np.intp] = np.delete(np.arange(p), [*self.include, *self.exclude])
-        self.most_columns = self.size  # that a support can have; public
+        self.most_columns: int = self.size  # that a support can have; public
         if not self.features.identity:
             more = self.size - len(self.include)
             self.most_columns = self.features.most_columns(self.include, self.free, more)
@@ -226,8 +227,9 @@ class Problem:
         fixed = {"included": len(self.include), "excluded": len(self.exclude)}
         counts = "".join(f", {count} {name}" for name, count in fixed.items() if count)
         return (
-            f"<Problem: {self.size} of {self.n_columns} {self._called}{counts}; loss={self.loss!r}, "
-            f"x_bound={self.x_bound:g}, {y_bound}radius={self.radius:g}, ridge={self.ridge:g}>"
+            f"<Problem: {self.size} of {self.n_columns} {self._called}{counts}; "
+            f"loss={self.loss!r}, x_bound={self.x_bound:g}, {y_bound}radius={self.radius:g}, "
+            f"ridge={self.ridge:g}>"
         )
 
     @property

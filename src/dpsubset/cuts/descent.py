@@ -47,7 +47,7 @@ def descend(  # type: ignore[no-untyped-def]
 
     `table` holds a column a row, those inside first, `places` the feature of each, in order;
     `rule` = (ridge, radius, kappa). Ends after `most` steps, when ten steps gain less than
-    `enough`, at the `target` (a log mass over the features of the table), or when the watch is late.
+    `enough`, at the `target` (a log mass over the table's features), or when the watch is late.
     """
     ridge, radius, kappa = rule
     k, n = table.shape

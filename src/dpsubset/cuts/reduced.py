@@ -19,8 +19,9 @@ __all__ = ["Reduced", "extension_scores", "multiplier", "reduce"]
 class Reduced:
     """The problem after the columns `inside` are eliminated, at penalty ridge + mu.
 
-    All is about columns, whatever features they belong to. For a set A of other columns, R(inside + A) >= base - gain(A), where gain(A) depends on the
-    reduced correlations and the Schur complement of the penalised Gram matrix.
+    All is about columns, whatever features they belong to. For a set A of other columns,
+    R(inside + A) >= base - gain(A), where gain(A) depends on the reduced correlations and the
+    Schur complement of the penalised Gram matrix.
     """
 
     inside: NDArray[np.intp]
