@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import oracle
 
-from tests import oracle
+from dpsubset import Problem
+from dpsubset.losses import as_loss
 
 GROUPS = ((3,), (0, 5, 8), (1,), (7, 2), (4, 6, 9, 10))  # in no order
 LOSSES = ("squared", *oracle.LOSSES, "huber_hinge:0.5")
@@ -62,6 +63,9 @@ class Blocks:
         out = []
         for support in listed:
             columns = np.array([[j for g in support for j in self.groups[g]]])
+            if self.loss.startswith("huber_hinge"):  # as one support of single columns
+                out.append(self._of_columns(X, y, columns[0]))
+                continue
             if self.loss == "squared":
                 found = oracle.certified_scores(X, y, columns, self.radius, self.ridge)
             else:
@@ -69,9 +73,15 @@ class Blocks:
             out.append(float(found[0][0]))
         return np.array(out)
 
+    def _of_columns(self, X: np.ndarray, y: np.ndarray, columns: np.ndarray) -> float:
+        options = {**self.arguments(), "size": columns.size, "include": (), "exclude": ()}
+        return Problem(X, y, **{**options, "groups": None}).score(columns.tolist())
+
     def delta(self) -> float:
         """Return how far one row moves a score against all others: by its number of features."""
         reach = self.radius * self.x_bound * math.sqrt(self.size)
+        if self.loss.startswith("huber_hinge"):
+            return as_loss(self.loss).spread(1.0, reach)
         labelled = self.loss in LABELLED
         y = np.array([1.0]) if labelled else self.y_bound * np.linspace(-1, 1, 2001)
         ends = [oracle.loss_values(self.loss, y, np.full(y.size, t)) for t in (-reach, reach)]
@@ -95,12 +105,6 @@ def blocks(loss: str, seed: int, **options: Any) -> Blocks:
     return Blocks(X, y, groups, options.pop("size", 2), loss=loss, **options)
 
 
-def pairs_of_levels(levels: int) -> list[np.ndarray]:
-    """Return the corners of a regular simplex of norm 1, one for each level (T33a)."""
-    codes = np.eye(levels) - 1.0 / levels
-    return list(codes * math.sqrt(levels / (levels - 1)))
-
-
-def all_signs(k: int) -> list[tuple[float, ...]]:
-    """Return all vectors of signs."""
-    return list(itertools.product((-1.0, 1.0), repeat=k))
+def problem_of(case: Blocks) -> Problem:
+    """Return the library's problem of a case."""
+    return Problem(case.X, case.y, **case.arguments())
