@@ -27,7 +27,7 @@ def make_form(seed: int, k: int, wide: bool = False) -> walk.Form:
     X = rng.normal(size=(max(2, k // 2) if wide else k + 10, k)) + 0.5 * rng.normal(size=(1, k))
     y = X[:, 0] - X[:, -1] + rng.normal(size=len(X))
     ridge = 0.5
-    return walk.Form(X.T @ X + ridge * np.eye(k), X.T @ y, float(y @ y), ridge)
+    return walk.Form(X.T @ X + ridge * np.eye(k), X.T @ y, float(y @ y), ridge, np.arange(k + 1))
 
 
 def brute(form: walk.Form, columns: Any) -> float:
@@ -280,7 +280,9 @@ def test_bounds_hold_for_every_multiplier_of_the_ball(radius: float, factor: flo
     eigen, vectors = np.linalg.eigh(matrix[np.ix_(index, index)])
     norms = np.linalg.norm((vectors.T @ b[index])[:, None] / (eigen[:, None] + mus), axis=0)
     mu = factor * mus[int(np.argmax(norms <= radius))]
-    form = walk.Form(matrix + mu * np.eye(8), b, float(y @ y) - mu * radius**2, 0.2 + mu)
+    form = walk.Form(
+        matrix + mu * np.eye(8), b, float(y @ y) - mu * radius**2, 0.2 + mu, np.arange(9)
+    )
     found, count, kept = walk.survey(form, 3, 1.0, -math.inf, 100, 1000, 160)
     parts = walk.Parts(*(v[:count] for v in found))
     bounds = np.full(kept, -math.inf)
