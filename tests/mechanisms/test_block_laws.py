@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from block_cases import LOSSES, Blocks, blocks, problem_of
+from coverings import take_way
 from oracle import (
     chi_square,
     counts_of,
@@ -30,7 +31,7 @@ FALSE_ALARM = 1e-4
 DRAWS = 1500
 GROUPS = ((6,), (3, 8, 10), (0,), (1, 11), (2, 4, 9), (5,), (7, 12), (13,))
 BENDING = ("squared", "huber:0.1", "logistic", "huber_hinge:0.5")
-WAYS = ("list", "partition", "minorants", "covering")
+WAYS = ("list", "partition", "minorants", "covering", "common", "streamed")
 
 
 @cache
@@ -46,6 +47,8 @@ def take(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 0)
     if way in ("partition", "minorants"):
         monkeypatch.setattr(drawing, "_COLUMNS", 0)
+    if way in ("common", "streamed"):
+        take_way(monkeypatch, way)
     if way == "minorants":
         monkeypatch.setattr(drawing, "_REFINED", 0)
 
@@ -69,8 +72,10 @@ LAWS = {Exponential: exponential_law, PermuteAndFlip: race_law}
 def test_draws_follow_the_law(
     loss: str, way: str, kind: type, epsilon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if way in ("minorants", "covering") and loss not in BENDING:
+    if way not in ("list", "partition") and loss not in BENDING:
         pytest.skip("the loss does not bend")
+    if way in ("common", "streamed") and epsilon < 6.0:
+        pytest.skip("one epsilon is enough")
     take(way, monkeypatch)
     made: list[Covering] = []
     init = Covering.__init__
@@ -83,7 +88,7 @@ def test_draws_follow_the_law(
     found, cells = p_value(kind, LAWS[kind], loss, epsilon)
     assert cells > 3
     assert found > FALSE_ALARM
-    assert bool(made) == (way == "covering")
+    assert bool(made) == (way in WAYS[3:])
 
 
 @pytest.mark.parametrize("loss", LOSSES)
