@@ -319,7 +319,7 @@ class Problem:
         if self.features.identity:
             return self.loss.precision
         k = self.most_columns
-        scaling = 8 * (k + 4) * _UNIT
+        scaling = 12 * (k + 4) * _UNIT
         if not self.quadratic:
             return max(self.loss.precision, 1.1e-11 + 500 * (k + 2) * _UNIT + scaling)
         t_bound = reach or self.radius * self.x_bound * math.sqrt(self.size)

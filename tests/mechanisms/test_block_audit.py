@@ -48,8 +48,9 @@ def corner_pair(loss: str, sign: float, entries: float | None = None) -> list[Pr
     """Return two tables, the second with one row more, that part two supports by the spread.
 
     Many rows push the coefficients of features 0 and 2 to the end of the ball, more those of 1
-    and 3, which are then nearly always released; the last row has the former against it, the latter with it. Every row of a block has the
-    largest norm; with `entries`, every entry of it that size.
+    and 3, which are then nearly always released; the last row has the former against it, the
+    latter with it. Every row of a block has the largest norm; with `entries`, every entry of it
+    that size.
     """
     first, second = np.zeros((2, 10))
     for row, chosen in ((first, (0, 2)), (second, (1, 3))):
@@ -150,5 +151,5 @@ def test_neighbours_of_groups_have_rows_of_the_largest_norm() -> None:
 def test_baselines_refuse_groups(mechanism: Mechanism) -> None:
     one = posed(*table("squared", 30, 0), "squared")
     for ask in (mechanism.guarantee, mechanism.release, lambda p: mechanism.draw(p, 2)):
-        with pytest.raises(InputError, match="chooses single columns.*PermuteAndFlip"):
+        with pytest.raises(InputError, match=r"chooses single columns.*PermuteAndFlip"):
             ask(one)

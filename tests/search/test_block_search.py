@@ -166,7 +166,7 @@ def test_the_papers_outer_approximation_takes_groups(loss: str) -> None:
 
 def test_the_integer_program_refuses_groups() -> None:
     pytest.importorskip("pyscipopt")
-    with pytest.raises(InputError, match="chooses single columns.*outer-approximation"):
+    with pytest.raises(InputError, match=r"chooses single columns.*outer-approximation"):
         search.best(problem_of(blocks("squared", 0)), solver="mip")
 
 

@@ -67,11 +67,11 @@ class _Cover(NamedTuple):
     peaks: Floats
     cumulated: Floats
     served: NDArray[np.int64]  # by which form streamed parts are bounded
+    starts: NDArray[np.int64]  # of every feature's columns
     H: Floats  # of all forms, one after the other
     b: Floats
     base: Floats
     least: Floats
-    starts: NDArray[np.int64]  # of every feature's columns
 
 
 @compiled(nogil=True)
@@ -365,8 +365,8 @@ class Covering:
             self._peaks,
             cumulated,
             self._served,
-            *self._stacked,
             self._forms[0].starts,
+            *self._stacked,
         )
 
     def _expand(self, support: Support) -> None:
