@@ -45,6 +45,7 @@ class LinearModel:
     bounds: tuple[tuple[float, float], ...] | None = None
     target_bounds: tuple[float, float] | None = None
     positions: tuple[int, ...] | None = None
+    offset: float | None = None  # which the intercept holds, too
     dpsubset: str = field(default=__version__, compare=False)
 
     def released(self) -> dict[str, Any]:
@@ -59,6 +60,7 @@ class LinearModel:
             "probabilities": self.probabilities,
             "bounds": None if self.bounds is None else [list(pair) for pair in self.bounds],
             "target_bounds": None if self.target_bounds is None else list(self.target_bounds),
+            **({} if self.offset is None else {"offset": self.offset}),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -180,6 +182,7 @@ def _model(content: dict[str, Any]) -> LinearModel:
         bounds=bounds,
         target_bounds=target_bounds,
         positions=positions,
+        offset=None if released.get("offset") is None else _number(released["offset"]),
         dpsubset=__version__ if old else _checked(content["dpsubset"], str),
     )
     count = len(model.columns)

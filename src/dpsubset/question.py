@@ -119,7 +119,17 @@ class ModelQuestion(Question):
 
     epsilon: float = option(1.0, "privacy", "The privacy budget: selection and coefficients.")
     selection_share: float = option(
-        0.5, "privacy", "The part of epsilon for the selection (between 0 and 1)."
+        0.5,
+        "privacy",
+        "The part for the selection (between 0 and 1) of what the offset leaves of epsilon.",
+    )
+    offset_share: float | None = option(
+        None,
+        "privacy",
+        "The part of epsilon that buys an offset of all predictions, to which a model falls back "
+        "where epsilon is too small for coefficients: the target's centre, or the log odds of the "
+        "second class; 0 for none. If not given, 50 / (epsilon n), at least 0.01 and at most 0.9; "
+        "0.1 under add-remove. It is released, too.",
     )
     delta: float = option(
         0.0,
@@ -145,6 +155,9 @@ class ModelQuestion(Question):
         "coefficients",
         "Largest norm; if not given 2, for squared loss 1, for labels 10.",
     )
-    coefficient_ridge: float = option(
-        0.0, "coefficients", "Weight of their squared norm; more is taken where it must be."
+    coefficient_ridge: float | None = option(
+        None,
+        "coefficients",
+        "Weight of their squared norm; more is taken where it must be. If not given, as much as "
+        "keeps noise small, by epsilon and the number of rows; 0 under add-remove.",
     )

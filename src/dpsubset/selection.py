@@ -39,7 +39,7 @@ from dpsubset.problem import Origin, Problem
 from dpsubset.question import Question
 from dpsubset.records import charging
 
-__all__ = ["Selection", "check_seed", "loss_name", "shortfall"]
+__all__ = ["Selection", "check_seed", "loss_name", "shortfall", "with_share"]
 
 # From docs/hardness.md: sizes and rows from which some tables take long, for a loss that bends and
 # for one that is straight but for its kinks.
@@ -144,18 +144,28 @@ class Selection(Question):
     @cached_property
     def offset(self) -> PrivateOffset | None:
         """What draws the offset of all predictions, if there is to be one (T39)."""
-        share = self.offset_share
+        share = self._checked_share("offset_share", "no offset")
+        return None if share == 0 else PrivateOffset(self._part(share), self._relation)
+
+    def _checked_share(self, name: str, none: str) -> float:
+        share = getattr(self, name)
         good = isinstance(share, Real) and not isinstance(share, bool)
         if not (good and 0.0 <= share < 1.0):
             raise InputError(
-                f"{self._called('offset_share')} must be 0 (no offset) or a number below 1, not "
-                f"{share!r}"
+                f"{self._called(name)} must be 0 ({none}) or a number below 1, not {share!r}"
             )
-        if share == 0:
-            return None
-        whole = positive(self._selection_epsilon(), "epsilon")
-        exact = Fraction(repr(float(share))) * Fraction(repr(whole))  # 0.05 of 3 is 0.15
-        return PrivateOffset(rounded_down(exact), self.neighbours)
+        return float(share)
+
+    def _part(self, share: float) -> float:
+        """Return a part of epsilon, as a decimal: 0.05 of 3 is 0.15."""
+        whole = positive(self.epsilon, "epsilon")
+        return rounded_down(Fraction(repr(share)) * Fraction(repr(whole)))
+
+    @property
+    def _relation(self) -> str:
+        """Which tables are neighbours; a mechanism object may say so instead."""
+        mechanism = self.mechanism
+        return mechanism.neighbours if isinstance(mechanism, Mechanism) else self.neighbours
 
     def _check_offset(self) -> None:
         """Refuse an offset where it would change nothing, or its guarantee would not hold."""
@@ -189,12 +199,9 @@ class Selection(Question):
     def made(self) -> Mechanism:
         """The mechanism: the one that was given, or made by its name and options."""
         if isinstance(self.mechanism, str):
-            epsilon = self._selection_epsilon()
-            if self.offset is not None:
-                epsilon = decimal_rest(epsilon, self.offset.epsilon)
             return make_mechanism(
                 self.mechanism,
-                epsilon,
+                self._selection_epsilon(),
                 neighbours=self.neighbours,
                 sensitivity=self.sensitivity,
                 max_seconds=self.max_seconds,
@@ -215,8 +222,18 @@ class Selection(Question):
         return {name: getattr(self, name) for name in OWN_OPTIONS}
 
     def _selection_epsilon(self) -> float:
-        """Return what a mechanism given by its name may spend, and its offset."""
-        return self.epsilon
+        """Return what a mechanism given by its name may spend."""
+        return self._after_offset()
+
+    def _after_offset(self) -> float:
+        """Return what the offset leaves of epsilon."""
+        if self.offset is None:
+            return self.epsilon
+        return decimal_rest(positive(self.epsilon, "epsilon"), self.offset.epsilon)
+
+    def settled(self, rows: int) -> Selection:
+        """Return the same with all that depends on the number of rows, where that is public."""
+        return self
 
     def _check_twice_given(self, mechanism: Mechanism) -> None:
         for name, default in (("epsilon", 1.0), ("neighbours", "replace-one")):
@@ -259,7 +276,7 @@ class Selection(Question):
             ridge=self.ridge,
             include=include,
             exclude=self._excluded,
-            origin=Origin(self.asked(), visible, self.schema.names),
+            origin=Origin(self.settled(design.n_rows).asked(), visible, self.schema.names),
         )
 
     def asked(self) -> dict[str, Any]:
@@ -297,7 +314,7 @@ class Selection(Question):
         if self.offset is None:
             return self.made.guarantee(problem)
         parts = [self.offset.guarantee(problem), widest(self.made, problem)]
-        return compose([_with_share(part) for part in parts])
+        return compose([with_share(part) for part in parts])
 
     def weaker(self, problem: Problem) -> str | None:
         """Say in what the guarantee is weaker than the epsilon asked for, if it is."""
@@ -357,7 +374,7 @@ class Selection(Question):
         """Return the problem of a table; one that another selection posed is refused."""
         if not isinstance(table, Problem):
             return self.problem(table)
-        if table.origin.asked != self.asked():
+        if table.origin.asked != self.settled(table.n_rows).asked():
             raise InputError(
                 "the problem was not posed by this selection: make it with .problem(table)"
             )
@@ -395,7 +412,7 @@ class Selection(Question):
         return cls(**{**given, "schema": Schema.from_dict(given["schema"])})
 
 
-def _with_share(part: Guarantee) -> Guarantee:
+def with_share(part: Guarantee) -> Guarantee:
     """Return a guarantee whose name says what it takes of epsilon."""
     return replace(part, mechanism=f"{part.mechanism} (epsilon {rounded_up(part.epsilon)})")
 

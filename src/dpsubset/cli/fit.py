@@ -16,7 +16,7 @@ from dpsubset.question import ModelQuestion
 __all__ = ["fit"]
 
 
-@options.asks(ModelQuestion, "offset_share")
+@options.asks(ModelQuestion)
 def fit(
     table: options.Table,
     target: options.Target,

@@ -34,7 +34,8 @@ class _SubsetModel(Asking):
     coefficients: Any = "objective-perturbation"
     coefficient_loss: Any = None
     coefficient_radius: Any = None
-    coefficient_ridge: Any = 0.0
+    coefficient_ridge: Any = None
+    offset_share: Any = None
     delta: Any = 0.0
 
     def _fit(self, X: Any, y: Any) -> tuple[Floats, LinearModel]:
@@ -99,8 +100,14 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
         and what it leaves of the model's epsilon goes to the coefficients.
     epsilon : float, default=1.0
         The budget of the whole fit.
+    offset_share : float, default=None
+        The part of it that buys an offset of all predictions: the target's centre (Huber's, or the
+        median for squared loss), or the log odds of the second class. Columns are selected around
+        it, coefficients are fitted around it, and where epsilon is too small for coefficients the
+        model falls back to it. By default 50 / (epsilon n), at least 0.01 and at most 0.9; under
+        add-remove, where n is private, 0.1. 0 is none.
     selection_share : float, default=0.5
-        The part of it that the selection may spend.
+        The part of the rest that the selection may spend.
     coefficients : {"objective-perturbation", "noisy-statistics"}
         How coefficients are made private. The default was best in all measurements.
     coefficient_loss : str or Loss, default=None
@@ -108,8 +115,10 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
         and squared loss for noisy statistics.
     coefficient_radius : float, default=None
         Largest norm of the coefficients on the scale [-1, 1]: by default 2, for squared loss 1.
-    coefficient_ridge : float, default=0.0
-        Weight of their squared norm; objective perturbation takes more where it must.
+    coefficient_ridge : float, default=None
+        Weight of their squared norm; objective perturbation takes more where it must. By default
+        as much as keeps the noise small, by a rule with epsilon and the number of rows (T42), so
+        that a model with too little budget is not worse than none; under add-remove 0.
     delta : float, default=0.0
         With delta > 0 objective perturbation draws Gaussian noise, and the guarantee is
         (epsilon, delta); a selection that has a delta of its own adds it.

@@ -20,6 +20,7 @@ from dpsubset.losses.logistic import Logistic
 __all__ = ["Offset"]
 
 Rows = Callable[..., None]
+OFFSETTABLE = (Hinge, Logistic, HuberHinge)
 
 
 class Offset(Loss):
@@ -36,7 +37,7 @@ class Offset(Loss):
     classification = True
 
     def __init__(self, loss: Loss, offset: float) -> None:
-        if type(loss) not in (Hinge, Logistic, HuberHinge):
+        if type(loss) not in OFFSETTABLE:
             raise InputError("an offset is for the losses hinge, logistic and huber_hinge")
         good = isinstance(offset, Real) and not isinstance(offset, bool)
         if not (good and -1e3 <= offset <= 1e3):
@@ -59,6 +60,12 @@ class Offset(Loss):
         """Return the difference at the two ends: these losses do not increase with y t."""
         ends = np.array([-t_bound, t_bound])
         return float(max(np.ptp(self.value(np.full(2, label), ends)) for label in (-1.0, 1.0)))
+
+    def steepest(self, y_bound: float, t_bound: float) -> float:
+        return self.loss.steepest(y_bound, t_bound + abs(self.offset))
+
+    def most_curved(self) -> float:
+        return self.loss.most_curved()
 
     @staticmethod
     def rows(

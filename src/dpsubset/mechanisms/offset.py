@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from scipy.special import expit, logsumexp
@@ -11,26 +12,35 @@ from dpsubset.arrays import Floats
 from dpsubset.checks import positive
 from dpsubset.errors import InputError
 from dpsubset.labels import Labels
-from dpsubset.losses import Offset, Quantile
-from dpsubset.mechanisms.base import Mechanism
+from dpsubset.losses import Huber, Loss, Offset, Quantile
+from dpsubset.losses.offset import OFFSETTABLE
 from dpsubset.privacy import Guarantee, Randomness, check_neighbours, exponent
 from dpsubset.privacy.guarantee import with_bounded_range
 from dpsubset.problem import Problem, check_classes_named
 from dpsubset.sampling.deciding import draw_index
 
-__all__ = ["PrivateOffset", "moved", "widest"]
+__all__ = ["PrivateOffset", "has_offset", "moved", "widest"]
+
+
+class Promising(Protocol):
+    """What guarantees something on a problem: a mechanism, or a method for coefficients."""
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Return the guarantee."""
+
 
 _LOG_ODDS = np.arange(-40, 41) / 10.0
 _NUMBERS = np.arange(-100, 101) / 100.0  # in units of the target's bound
-_ROUNDING = 1e-15  # of a count less a share of all rows, in units of n (T19.4)
+_PRIOR = (1.0, 0.4)  # how far log odds, and numbers in units of their bound, may be expected from 0
+_ROUNDING = 4e-15  # of a count less a share of all rows, or a sum, in units of n (T19.4)
 
 
 @dataclass(frozen=True)
 class PrivateOffset:
     """What predictions start from: a number of a public grid, by the exponential mechanism (T39).
 
-    For a target of numbers it is a median, or the loss's own quantile; for labels the log odds of
-    the second class.
+    For a target of numbers it is a median, or the loss's own quantile or centre; for labels the log
+    odds of the second class. Where there is too little budget it falls back to about 0.
 
     >>> y = np.repeat([0.5, 0.52, -1.0], 100)
     >>> problem = Problem(np.ones((300, 1)), y, size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
@@ -64,8 +74,9 @@ class PrivateOffset:
         _check(problem)
         # A row moves scores up and down: adding one is no better than replacing one.
         kappa = exponent(self.epsilon, self._sensitivity(problem), "replace-one")
-        logs = -kappa * _misses(problem)
-        return grid(problem), np.asarray(logs - logsumexp(logs))
+        offsets = grid(problem)
+        logs = -kappa * _misses(problem) - 0.5 * (offsets / _expected(problem)) ** 2
+        return offsets, np.asarray(logs - logsumexp(logs))
 
     def draw(self, problem: Problem, randomness: Randomness) -> float:
         """Draw the offset, on the scale of the problem's predictions; charge nothing."""
@@ -86,6 +97,12 @@ def grid(problem: Problem) -> Floats:
     return _LOG_ODDS if problem.loss.classification else problem.y_bound * _NUMBERS
 
 
+def _expected(problem: Problem) -> float:
+    """Return how far from 0 an offset is expected to be, before the table is seen (T39)."""
+    labels, numbers = _PRIOR
+    return labels if problem.loss.classification else numbers * problem.y_bound
+
+
 def _share(problem: Problem) -> float:
     """Return which quantile of a target of numbers is wanted."""
     return problem.loss.tau if isinstance(problem.loss, Quantile) else 0.5
@@ -96,6 +113,9 @@ def _misses(problem: Problem) -> Floats:
     offsets, n = grid(problem), problem.n_rows
     if problem.loss.classification:
         return np.asarray(np.abs(np.sum(problem.y > 0) - n * expit(offsets)))
+    if isinstance(problem.loss, Huber):
+        pulls = [np.clip((problem.y - o) / problem.loss.c, -1.0, 1.0).sum() for o in offsets]
+        return np.asarray(np.abs(pulls) / 2.0)
     ordered, share = np.sort(problem.y), _share(problem)
     below = np.searchsorted(ordered, offsets, side="left")
     above = n - np.searchsorted(ordered, offsets, side="right")
@@ -109,6 +129,11 @@ def _check(problem: Problem) -> None:
     if problem.loss.classification:
         Offset(problem.loss, 0.0)  # says for which losses there is one
         check_classes_named(problem, "an offset")
+
+
+def has_offset(loss: Loss) -> bool:
+    """Say whether predictions of a loss may start from an offset."""
+    return not loss.classification or type(loss) in OFFSETTABLE
 
 
 def moved(problem: Problem, offset: float) -> Problem:
@@ -133,7 +158,7 @@ def moved(problem: Problem, offset: float) -> Problem:
     )
 
 
-def widest(mechanism: Mechanism, problem: Problem) -> Guarantee:
+def widest(mechanism: Promising, problem: Problem) -> Guarantee:
     """Return what a mechanism guarantees on a problem, whatever its offset turns out to be."""
     offsets = [o for o in grid(problem) if o >= 0.0] if problem.loss.classification else [0.0]
     found = [mechanism.guarantee(moved(problem, float(o))) for o in offsets]
