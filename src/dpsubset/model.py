@@ -99,7 +99,9 @@ class Model(ModelQuestion, Selection):
         if not has_offset(loss):
             return 0.0
         own = self.mechanism.epsilon if isinstance(self.mechanism, Mechanism) else 0.0
-        free = 1.0 - own / positive(self.epsilon, "epsilon")  # an object brings its own epsilon
+        free = max(
+            0.0, 1.0 - own / positive(self.epsilon, "epsilon")
+        )  # an object brings its own epsilon
         if rows is None or self._relation != "replace-one":
             return round(_SHARE * free, 4)
         wanted = _FIRST_GUESS / (max(rows, 1) * free * self.epsilon)
@@ -110,9 +112,7 @@ class Model(ModelQuestion, Selection):
         return self.schema.target.limits is None
 
     def _check_offset(self) -> None:
-        """Refuse an offset that leaves nothing for coefficients, or that their loss has not."""
-        if self.offset is not None:
-            positive(self.method.epsilon, "what selection and offset leave of epsilon")
+        """Refuse nothing that the guarantee does not: coefficients may have an offset alone."""
 
     @cached_property
     def _around(self) -> bool:
@@ -137,11 +137,13 @@ class Model(ModelQuestion, Selection):
                 "the mechanism object has a ledger, which would not see the coefficients: give the "
                 "ledger to the model"
             )
-        if not mechanism.epsilon < self.epsilon:
+        left = self._after_offset()
+        if not mechanism.epsilon < left:
+            offset = "" if self.offset is None else f", {self.offset.epsilon:g} of it on an offset"
             raise InputError(
                 f"the mechanism object spends epsilon {mechanism.epsilon:g} on the selection, and "
-                f"the model may spend {self.epsilon:g} in all: nothing is left for coefficients. "
-                "Give the model the larger epsilon"
+                f"the model may spend {self.epsilon:g} in all{offset}: nothing is left for "
+                "coefficients. Give the model the larger epsilon"
             )
 
     @cached_property
