@@ -79,7 +79,7 @@ class Model(ModelQuestion, Selection):
         return super()._own_options() | {"delta": None}  # ours is the coefficients'
 
     def _selection_epsilon(self) -> float:
-        return self.selection_share * positive(self._after_offset(), "epsilon")
+        return self.selection_share * positive(self._left(), "epsilon")
 
     def settled(self, rows: int) -> Model:
         """Return the same with an offset's share: where none was given, by a public rule (T42)."""
@@ -98,10 +98,10 @@ class Model(ModelQuestion, Selection):
         loss = chosen_loss(self.coefficients, self.coefficient_loss, self._labels)
         if not has_offset(loss):
             return 0.0
-        own = self.mechanism.epsilon if isinstance(self.mechanism, Mechanism) else 0.0
-        free = max(
-            0.0, 1.0 - own / positive(self.epsilon, "epsilon")
-        )  # an object brings its own epsilon
+        # An object brings its own epsilon, and the target's bounds take theirs.
+        taken = [self.mechanism.epsilon] if isinstance(self.mechanism, Mechanism) else []
+        taken += [] if self.target_bounds is None else [self.target_bounds.epsilon]
+        free = max(0.0, 1.0 - math.fsum(taken) / positive(self.epsilon, "epsilon"))
         if rows is None or self._relation != "replace-one":
             return round(_SHARE * free, 4)
         wanted = _FIRST_GUESS / (max(rows, 1) * free * self.epsilon)
@@ -137,7 +137,7 @@ class Model(ModelQuestion, Selection):
                 "the mechanism object has a ledger, which would not see the coefficients: give the "
                 "ledger to the model"
             )
-        left = self._after_offset()
+        left = self._left()
         if not mechanism.epsilon < left:
             offset = "" if self.offset is None else f", {self.offset.epsilon:g} of it on an offset"
             raise InputError(
@@ -149,7 +149,7 @@ class Model(ModelQuestion, Selection):
     @cached_property
     def method(self) -> CoefficientMechanism:
         """The method for coefficients, with what the selection leaves of epsilon."""
-        epsilon = decimal_rest(float(self._after_offset()), self.made.epsilon)
+        epsilon = decimal_rest(float(self._left()), self.made.epsilon)
         neighbours = self.made.neighbours
         if check_method(self.coefficients) == "objective-perturbation":
             ruled = self.coefficient_ridge is None and neighbours == "replace-one"
@@ -188,10 +188,11 @@ class Model(ModelQuestion, Selection):
         model = self.settled(problem.n_rows)
         fit = model.fit_problem(problem)
         selects = model._selects(problem)
-        if model.offset is None:
+        first = model._first_parts(fit)
+        if not first:
             return compose([selects, model.method.guarantee(fit)])
-        parts = [model.offset.guarantee(fit), selects, widest(model.method, fit)]
-        return compose([with_share(part) for part in parts])
+        coefficients = widest(model.method, fit) if model.offset else model.method.guarantee(fit)
+        return compose([with_share(part) for part in [*first, selects, coefficients]])
 
     def _selects(self, problem: Problem) -> Guarantee:
         return widest(self.made, problem) if self._around else self.made.guarantee(problem)
@@ -219,14 +220,15 @@ class Model(ModelQuestion, Selection):
         }
         randomness = as_randomness(seed)  # one stream for both draws
         with charging(ledger, promise, asked) as write:
-            start, scored = 0.0, problem
+            limits, scored = self._bounded(problem, randomness)
+            fit, start = self.fit_problem(scored), 0.0
             if self.offset is not None:
                 start = self.offset.draw(fit, randomness)
                 fit = moved(fit, start)
-                scored = moved(problem, start) if self._around else problem
+                scored = moved(scored, start) if self._around else scored
             support = self.made.chosen(scored, randomness)
             values = self.method.fitted(fit, support, randomness)
-            line = self._in_words(problem, support, values, start)
+            line = self._in_words(problem, support, values, start, limits)
             model = replace(line, guarantee=promise.to_dict(), asked=asked)
             write(model.released())
         return model
@@ -237,6 +239,7 @@ class Model(ModelQuestion, Selection):
         support: tuple[int, ...],
         values: Sequence[float],
         start: float,
+        target_limits: tuple[float, float] | None,
     ) -> LinearModel:
         """Return the model in the owner's columns and units; predictions begin at `start`."""
         schema, origin = self.schema, problem.origin
@@ -245,9 +248,7 @@ class Model(ModelQuestion, Selection):
         constant = math.fsum([start, *own_constant])
         loss = chosen_loss(self.coefficients, self.coefficient_loss, self._labels)
         own = np.array([v for j, v in zip(support, values, strict=True) if j in seen])
-        line, intercept = in_units(
-            seen, own, constant, schema.limits, schema.target.limits, self.clip
-        )
+        line, intercept = in_units(seen, own, constant, schema.limits, target_limits, self.clip)
         lower, upper = narrowed(schema.limits, self.clip)
         return LinearModel(
             target=schema.target_name,
@@ -257,9 +258,9 @@ class Model(ModelQuestion, Selection):
             classes=schema.target.classes,
             probabilities=isinstance(loss, Logistic),
             bounds=tuple((float(lower[j]), float(upper[j])) for j in seen),
-            target_bounds=schema.target.limits,
+            target_bounds=target_limits,
             positions=seen,
-            offset=None if self.offset is None else self._in_units(start),
+            offset=None if self.offset is None else self._in_units(start, target_limits),
         )
 
     def _check_units(self) -> None:

@@ -68,6 +68,12 @@ class Question:
         "a target lies far from the middle of its bounds, or a class is rare, and the radius is "
         "small.",
     )
+    target_bounds_share: float = option(
+        0.1,
+        "privacy",
+        "With --private-target-bounds: the part of epsilon that buys bounds of the target, around "
+        "two private quantiles of it.",
+    )
     seed: Any = option(
         None,
         "privacy",

@@ -18,15 +18,17 @@ from typing import Any
 import numpy as np
 
 from dpsubset.checks import positive, yes_or_no
-from dpsubset.data.bounds import narrowed
+from dpsubset.data.bounds import narrowed, rescale_target
 from dpsubset.data.frames import Table, column_positions
 from dpsubset.data.schema import Schema
+from dpsubset.data.target import ANY, PRIVATE
 from dpsubset.errors import InputError, at_once
 from dpsubset.losses import Loss, as_loss
 from dpsubset.mechanisms import Exponential, Mechanism, PermuteAndFlip, Release
 from dpsubset.mechanisms.named import OWN_OPTIONS, UNSCALED, make_mechanism
-from dpsubset.mechanisms.offset import PrivateOffset, moved, widest
-from dpsubset.privacy import Guarantee, as_randomness, compose
+from dpsubset.mechanisms.offset import PrivateOffset, moved, widest, with_target
+from dpsubset.mechanisms.target_bounds import TargetBounds
+from dpsubset.privacy import Guarantee, Randomness, as_randomness, compose
 from dpsubset.privacy.guarantee import (
     decimal_rest,
     decimal_sum,
@@ -147,6 +149,19 @@ class Selection(Question):
         share = self._checked_share("offset_share", "no offset")
         return None if share == 0 else PrivateOffset(self._part(share), self._relation)
 
+    @cached_property
+    def target_bounds(self) -> TargetBounds | None:
+        """What draws the bounds of the target, if they are to be private (T37)."""
+        share = self._checked_share("target_bounds_share", "none")
+        if not self.schema.target.private:
+            return None
+        if share == 0:
+            raise InputError(
+                f"{self._called('target_bounds_share')} is 0: private bounds of the target take a "
+                "part of epsilon"
+            )
+        return TargetBounds(self._part(share), self._relation)
+
     def _checked_share(self, name: str, none: str) -> float:
         share = getattr(self, name)
         good = isinstance(share, Real) and not isinstance(share, bool)
@@ -169,19 +184,20 @@ class Selection(Question):
 
     def _check_offset(self) -> None:
         """Refuse an offset where it would change nothing, or its guarantee would not hold."""
-        if self.offset is None:
+        self.target_bounds  # noqa: B018 - its share is checked
+        if self.offset is None and self.target_bounds is None:
             return
-        name = self._called("offset_share")
+        name = self._called("target_bounds_share" if self.offset is None else "offset_share")
         if not isinstance(self.mechanism, str):
             raise InputError(
                 f"{name} is for mechanisms by name: a mechanism object brings its own epsilon"
             )
-        if self.mechanism in UNSCALED:
+        if self.mechanism in UNSCALED and self.offset is not None:
             raise InputError(f"{self.mechanism} looks at no scores: leave {name} at 0")
         if self.made.guarantee(self.rehearsal()).condition is not None:
             raise InputError(
-                f"the guarantee of {self.mechanism} has a condition on the table, which an offset "
-                f"would change: leave {name} at 0, or choose a mechanism without a condition"
+                f"the guarantee of {self.mechanism} has a condition on the table, which {name} "
+                "would change: leave it out, or choose a mechanism without a condition"
             )
         if self.schema.target.limits is None and self.schema.target.classes is None:
             raise InputError(
@@ -192,7 +208,7 @@ class Selection(Question):
     @property
     def _spent(self) -> float:
         """What mechanism and offset spend together, if nothing weakens the guarantee."""
-        own = [] if self.offset is None else [self.offset.epsilon]
+        own = [part.epsilon for part in (self.target_bounds, self.offset) if part is not None]
         return decimal_sum([self.made.epsilon, *own])
 
     @cached_property
@@ -223,13 +239,20 @@ class Selection(Question):
 
     def _selection_epsilon(self) -> float:
         """Return what a mechanism given by its name may spend."""
-        return self._after_offset()
+        return self._left()
 
-    def _after_offset(self) -> float:
-        """Return what the offset leaves of epsilon."""
-        if self.offset is None:
+    def _left(self) -> float:
+        """Return what the target's bounds and the offset leave of epsilon."""
+        before = [part.epsilon for part in (self.target_bounds, self.offset) if part is not None]
+        if not before:
             return self.epsilon
-        return decimal_rest(positive(self.epsilon, "epsilon"), self.offset.epsilon)
+        whole, spent = positive(self.epsilon, "epsilon"), decimal_sum(before)
+        if not spent < whole:
+            raise InputError(
+                f"{self._called('offset_share')} and {self._called('target_bounds_share')} leave "
+                "nothing of epsilon for the selection: make them smaller"
+            )
+        return decimal_rest(whole, spent)
 
     def settled(self, rows: int) -> Selection:
         """Return the same with all that depends on the number of rows, where that is public."""
@@ -299,6 +322,8 @@ class Selection(Question):
         }
         if self.offset is not None:
             asked["offset_share"] = self.offset_share
+        if self.target_bounds is not None:
+            asked |= {"target_bounds": PRIVATE, "target_bounds_share": self.target_bounds_share}
         if schema.target.classes is not None:
             asked["classes"] = [str(name) for name in schema.target.classes]
         if isinstance(self.seed, Integral):
@@ -311,10 +336,15 @@ class Selection(Question):
         The number of rows matters for few mechanisms, under replace-one only.
         """
         problem = problem or self.rehearsal()
-        if self.offset is None:
+        first = self._first_parts(problem)
+        if not first:
             return self.made.guarantee(problem)
-        parts = [self.offset.guarantee(problem), widest(self.made, problem)]
-        return compose([with_share(part) for part in parts])
+        return compose([with_share(part) for part in [*first, widest(self.made, problem)]])
+
+    def _first_parts(self, problem: Problem) -> list[Guarantee]:
+        """Return what is guaranteed of all that is drawn before the columns."""
+        bounds = [] if self.target_bounds is None else [self.target_bounds.guarantee(problem)]
+        return bounds + ([] if self.offset is None else [self.offset.guarantee(problem)])
 
     def weaker(self, problem: Problem) -> str | None:
         """Say in what the guarantee is weaker than the epsilon asked for, if it is."""
@@ -342,32 +372,48 @@ class Selection(Question):
     def release(self, table: Table | Problem, ledger: LedgerLike = None) -> Release:
         """Spend the budget: select columns of a table, or of the problem it poses."""
         problem = self.posed(table)
-        if self.offset is not None:
-            return self._release_with(self.offset, problem, ledger)
+        if self.offset is not None or self.target_bounds is not None:
+            return self._release_in_parts(problem, ledger)
         mechanism = copy(self.made)
         mechanism.ledger = self.check_ledger(ledger) or mechanism.ledger
         if self.seed is None:
             return mechanism.release(problem)
         return mechanism.experiment(problem, self.checked_seed)
 
-    def _release_with(self, offset: PrivateOffset, problem: Problem, ledger: LedgerLike) -> Release:
-        """Release an offset, then columns for predictions that start from it; charged once."""
+    def _release_in_parts(self, problem: Problem, ledger: LedgerLike) -> Release:
+        """Release bounds, an offset, then columns for predictions around it; charged once."""
         seed = self.checked_seed
         randomness = as_randomness(seed)  # one stream for both draws
         promise = seeded_if(seed is not None, self.guarantee(problem))
         asked, origin = self.made.asked(problem), problem.origin
         with charging(self.check_ledger(ledger), promise, asked) as write:
-            start = offset.draw(problem, randomness)
-            support = self.made.chosen(moved(problem, start), randomness)
-            told = self._in_units(start)
-            write(origin.released(support) | {"offset": told})
-        return Release.of(origin, support, promise, asked, told)
+            limits, scored = self._bounded(problem, randomness)
+            told = None
+            if self.offset is not None:
+                start = self.offset.draw(scored, randomness)
+                scored, told = moved(scored, start), self._in_units(start, limits)
+            support = self.made.chosen(scored, randomness)
+            drawn = None if self.target_bounds is None else limits
+            release = Release.of(origin, support, promise, asked, told, drawn)
+            write(release.to_dict()["released"])
+        return release
 
-    def _in_units(self, offset: float) -> float:
+    def _bounded(
+        self, problem: Problem, randomness: Randomness
+    ) -> tuple[tuple[float, float] | None, Problem]:
+        """Return the bounds of the target, drawn if need be, and the problem within them."""
+        if self.target_bounds is None:
+            return self.schema.target.limits, problem
+        raw = problem.y * ANY[1]
+        limits = self.target_bounds.draw(raw, randomness)
+        target = rescale_target(raw, narrowed(limits, self.clip))
+        return limits, with_target(problem, target, problem.loss)
+
+    def _in_units(self, offset: float, limits: tuple[float, float] | None) -> float:
         """Return an offset in the units of the target; log odds have none."""
-        if self.schema.target.limits is None:
+        if limits is None:
             return offset
-        lower, upper = narrowed(self.schema.target.limits, self.clip)
+        lower, upper = narrowed(limits, self.clip)
         return float(lower / 2 + upper / 2 + offset * (upper / 2 - lower / 2))
 
     def posed(self, table: Table | Problem) -> Problem:

@@ -131,7 +131,9 @@ def law_of(y: np.ndarray, loss: str, epsilon: float, neighbours: str) -> dict[fl
         elif loss == "huber:0.3":
             scores.append(abs(sum(max(-1.0, min(1.0, (v - o) / 0.3)) for v in y)) / 2)
         else:
-            below, above = sum(v < o for v in y), sum(v > o for v in y)
+            left = -math.inf if o == -1 else ((o * 100 - 1) / 100 + o) / 2  # its cell's ends
+            right = math.inf if o == 1 else ((o * 100 + 1) / 100 + o) / 2
+            below, above = sum(v < left for v in y), sum(v >= right for v in y)
             scores.append(max(0.0, below - q * len(y), above - (1 - q) * len(y)))
     moves = 1.0
     if neighbours == "add-remove":
@@ -383,7 +385,7 @@ def test_a_table_without_rows_tells_nothing() -> None:
         known = np.exp(-((offsets / scale) ** 2) / 2)
         assert np.exp(logs).tolist() == pytest.approx((known / known.sum()).tolist())
         assert selection.release(selection.schema.nothing()).offset in [
-            pytest.approx(selection._in_units(o)) for o in offsets
+            pytest.approx(selection._in_units(o, selection.schema.target.limits)) for o in offsets
         ]
 
 

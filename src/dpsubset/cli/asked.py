@@ -19,7 +19,7 @@ from dpsubset.data import (
     read_table,
 )
 from dpsubset.data.bounds import column_limits
-from dpsubset.data.target import Target
+from dpsubset.data.target import ANY, Target
 from dpsubset.errors import InputError, at_once, without_context
 from dpsubset.losses import Loss, as_loss
 from dpsubset.selection import Selection
@@ -39,6 +39,7 @@ class Source:
     features: str | None
     classes: str | None
     table_name: str | None
+    private_target_bounds: bool = False
 
 
 def ask(kind: type[S], source: Source, options: dict[str, Any]) -> S:
@@ -53,10 +54,14 @@ def ask(kind: type[S], source: Source, options: dict[str, Any]) -> S:
     )
     given = options | {name: tuple(options[name] or ()) for name in ("always_include", "exclude")}
     chosen = pick_features(known, target, wanted, given["always_include"], given["exclude"])
-    limited = None if loss.classification else target
+    private = source.private_target_bounds
+    if private and loss.classification:
+        raise InputError("--private-target-bounds is for a target of numbers; labels have none")
+    limited = None if loss.classification or private else target
     stated = read_bounds(bounds, chosen, limited, known=known)
     limits = column_limits(stated.columns, chosen, len(chosen))
-    schema = Schema(chosen, limits, Target(stated.target, two), target, wanted is not None)
+    read_as = Target(ANY, private=True) if private else Target(stated.target, two)
+    schema = Schema(chosen, limits, read_as, target, wanted is not None)
     name = source.table_name or table.name
     return kind(schema=schema, table=name, called=named(given), **given)
 

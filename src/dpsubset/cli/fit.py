@@ -28,6 +28,7 @@ def fit(
     features: options.Features = None,
     classes: options.Classes = None,
     table_name: options.TableName = None,
+    private_target_bounds: options.PrivateTargetBounds = False,
     ledger: options.Ledger = None,
     as_json: options.Json = False,
     quiet: Annotated[
@@ -59,7 +60,9 @@ def fit(
         silent = quiet or as_json
         with writing(output, keep=(table, bounds, ledger)) as write:
             with waiting("fitting a model", shown=not silent):
-                source = Source(table, target, bounds, features, classes, table_name)
+                source = Source(
+                    table, target, bounds, features, classes, table_name, private_target_bounds
+                )
                 model = ask(Model, source, given)
                 model.method.prepare(model.fit_problem(model.rehearsal()), seeded=_seeded(given))
                 budget = as_ledger(ledger)

@@ -51,6 +51,15 @@ Classes = Annotated[
         rich_help_panel=TABLE,
     ),
 ]
+PrivateTargetBounds = Annotated[
+    bool,
+    typer.Option(
+        "--private-target-bounds",
+        help="Draw the bounds of the target from the table, privately, with --target-bounds-share "
+        "of epsilon; they are released, too. Bounds of the columns must be given all the same.",
+        rich_help_panel=PRIVACY,
+    ),
+]
 Ledger = Annotated[
     Path | None,
     typer.Option(

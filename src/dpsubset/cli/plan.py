@@ -18,6 +18,7 @@ __all__ = ["plan"]
 _WITHOUT = (
     *("always_include", "exclude", "intercept", "seed", "max_seconds", "sensitivity"),
     "offset_share",
+    "target_bounds_share",
     *("count", "trials", "accounting", "delta", "otherwise"),
 )
 

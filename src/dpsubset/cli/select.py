@@ -22,6 +22,7 @@ def select(
     features: options.Features = None,
     classes: options.Classes = None,
     table_name: options.TableName = None,
+    private_target_bounds: options.PrivateTargetBounds = False,
     ledger: options.Ledger = None,
     output: Annotated[
         Path | None,
@@ -60,7 +61,9 @@ def select(
 
         with writing(output, keep=(table, bounds, ledger)) as write:
             with waiting("selecting columns", shown=not (quiet or as_json)):
-                source = Source(table, target, bounds, features, classes, table_name)
+                source = Source(
+                    table, target, bounds, features, classes, table_name, private_target_bounds
+                )
                 outcome = select_columns(source, ledger, given)
             # Neither a full disk nor a closed terminal may lose a release that was paid for.
             try:

@@ -13,7 +13,7 @@ import numpy as np
 from dpsubset.arrays import Floats
 from dpsubset.data.bounds import column_limits, narrowed, rescale_target, target_limits
 from dpsubset.data.frames import Table, as_matrix
-from dpsubset.data.target import Target
+from dpsubset.data.target import ANY, PRIVATE, Target
 from dpsubset.designs import Design, as_design
 from dpsubset.errors import InputError, at_once, without_context
 from dpsubset.labels import Labels, named_classes
@@ -63,7 +63,11 @@ class Schema:
         classes = None if self.target.classes is None else [str(c) for c in self.target.classes]
         told = {
             "names": self.names,
-            "target": [self.target_name, self.target.limits, classes],
+            "target": [
+                self.target_name,
+                PRIVATE if self.target.private else self.target.limits,
+                classes,
+            ],
         }
         digest = hashlib.sha256(json.dumps(told).encode())
         for side in self.limits:
@@ -78,7 +82,7 @@ class Schema:
             "lower": self.limits[0].tolist(),
             "upper": self.limits[1].tolist(),
             "target": self.target_name,
-            "target_bounds": None if target.limits is None else list(target.limits),
+            "target_bounds": PRIVATE if target.private else _listed(target.limits),
             "classes": None if target.classes is None else list(target.classes),
             "picked": self.picked,
         }
@@ -95,8 +99,9 @@ class Schema:
             if kept is not None and len(kept) != lower.size:
                 raise ValueError
             target = Target(
-                None if limits is None else target_limits(limits),
+                None if limits is None else ANY if limits == PRIVATE else target_limits(limits),
                 None if classes is None else named_classes(classes),
+                limits == PRIVATE,
             )
             return cls(kept, (lower, upper), target, given["target"], bool(given["picked"]))
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -125,7 +130,9 @@ class Schema:
         if (target.values if isinstance(target, Labels) else target).size != design.n_rows:
             raise InputError("the table and the target have inconsistent numbers of samples (rows)")
         if not isinstance(target, Labels) and self.target.limits is not None:
-            target = rescale_target(target, narrowed(self.target.limits, clip))
+            # Bounds that are still to be drawn are clipped once they are known.
+            share = 1.0 if self.target.private else clip
+            target = rescale_target(target, narrowed(self.target.limits, share))
         return design, target
 
     def _target(self, table: Table) -> Floats | Labels:
@@ -139,3 +146,7 @@ class Schema:
             np.empty((0, self.n_columns)),
             Labels(target, self.target.classes is not None) if labels else target,
         )
+
+
+def _listed(pair: tuple[float, float] | None) -> list[float] | None:
+    return None if pair is None else list(pair)

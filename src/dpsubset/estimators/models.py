@@ -106,6 +106,9 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
         it, coefficients are fitted around it, and where epsilon is too small for coefficients the
         model falls back to it. By default 50 / (epsilon n), at least 0.01 and at most 0.9; under
         add-remove, where n is private, 0.1. 0 is none.
+    target_bounds_share : float, default=0.1
+        With bounds_y="private": the part of epsilon that buys bounds of the target (T37). They are
+        released, as `bounds_y_`.
     selection_share : float, default=0.5
         The part of the rest that the selection may spend.
     coefficients : {"objective-perturbation", "noisy-statistics"}
@@ -154,6 +157,7 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
     """
 
     bounds_y: Any = None
+    target_bounds_share: Any = 0.1
 
     def fit(self, X: Any, y: Any) -> SubsetRegressor:
         """Select columns and fit coefficients; this spends the privacy budget.

@@ -43,8 +43,13 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     bounds_X : pair (lower, upper) or mapping {name: (lower, upper)}
         Public bounds of the columns: two numbers, two arrays of length p, or pairs by column name.
         A sparse table needs lower = -upper.
-    bounds_y : pair (lower, upper)
-        Public bounds of the target of a regression loss; labels have none.
+    bounds_y : pair (lower, upper), or "private"
+        Public bounds of the target of a regression loss; labels have none. "private" draws them
+        from the table, with a part of epsilon: around two private quantiles, on a grid of round
+        numbers up to 10^9 that has six steps a decade.
+    target_bounds_share : float, default=0.1
+        With bounds_y="private": the part of epsilon that buys them. They are released, as
+        `release_.target_bounds`.
     loss : str or Loss, default="huber:0.2"
         The loss whose best subset is wanted, on the scale [-1, 1]. For a target of numbers:
         "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
@@ -134,6 +139,7 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     """
 
     bounds_y: Any = None
+    target_bounds_share: Any = 0.1
     classes: Any = None
     offset_share: Any = 0.0
 

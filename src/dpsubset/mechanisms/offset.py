@@ -14,12 +14,13 @@ from dpsubset.errors import InputError
 from dpsubset.labels import Labels
 from dpsubset.losses import Huber, Loss, Offset, Quantile
 from dpsubset.losses.offset import OFFSETTABLE
+from dpsubset.mechanisms.target_bounds import rank_misses
 from dpsubset.privacy import Guarantee, Randomness, check_neighbours, exponent
 from dpsubset.privacy.guarantee import with_bounded_range
 from dpsubset.problem import Problem, check_classes_named
 from dpsubset.sampling.deciding import draw_index
 
-__all__ = ["PrivateOffset", "has_offset", "moved", "widest"]
+__all__ = ["PrivateOffset", "has_offset", "moved", "widest", "with_target"]
 
 
 class Promising(Protocol):
@@ -116,11 +117,8 @@ def _misses(problem: Problem) -> Floats:
     if isinstance(problem.loss, Huber):
         pulls = [np.clip((problem.y - o) / problem.loss.c, -1.0, 1.0).sum() for o in offsets]
         return np.asarray(np.abs(pulls) / 2.0)
-    ordered, share = np.sort(problem.y), _share(problem)
-    below = np.searchsorted(ordered, offsets, side="left")
-    above = n - np.searchsorted(ordered, offsets, side="right")
-    over = np.maximum(below - share * n, above - (1.0 - share) * n)
-    return np.asarray(np.maximum(over, 0.0))
+    halfway = problem.y_bound * (_NUMBERS[1:] + _NUMBERS[:-1]) / 2.0
+    return rank_misses(np.sort(problem.y), halfway, _share(problem))
 
 
 def _check(problem: Problem) -> None:
@@ -142,14 +140,21 @@ def moved(problem: Problem, offset: float) -> Problem:
     A target of numbers is moved the other way and clipped to the same bound, so that one row counts
     no more than before; labels get a loss with an offset.
     """
-    labels = problem.loss.classification
+    if problem.loss.classification:
+        named = Labels(problem.y, problem.classes_named)
+        return with_target(problem, named, Offset(problem.loss, offset))
+    return with_target(problem, problem.y - offset, problem.loss)
+
+
+def with_target(problem: Problem, target: Floats | Labels, loss: Loss) -> Problem:
+    """Return the problem with another target, and a loss for it."""
     return Problem(
         problem.design,
-        Labels(problem.y, problem.classes_named) if labels else problem.y - offset,
+        target,
         size=problem.size,
-        loss=Offset(problem.loss, offset) if labels else problem.loss,
+        loss=loss,
         x_bound=problem.x_bound,
-        y_bound=None if labels else problem.y_bound,
+        y_bound=None if loss.classification else problem.y_bound,
         radius=problem.radius,
         ridge=problem.ridge,
         include=problem.include,
