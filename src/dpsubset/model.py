@@ -157,7 +157,9 @@ class Model(ModelQuestion, Selection):
                 epsilon,
                 delta=self.delta,
                 neighbours=neighbours,
-                tolerance=_TOLERANCE[self._labels] if ruled else None,
+                tolerance=_TOLERANCE[self._labels] * max(self._weights or (1.0,))
+                if ruled
+                else None,
             )
         if positive(self.delta, "delta", zero=True):
             raise InputError("noisy-statistics has no delta: leave it out, or at 0")
@@ -174,7 +176,7 @@ class Model(ModelQuestion, Selection):
             selection.design,
             Labels(selection.y, selection.classes_named) if labels else selection.y,
             size=selection.size,
-            loss=loss,
+            loss=self.weighted(loss),
             x_bound=selection.x_bound,
             y_bound=selection.y_bound,
             radius=radius,
@@ -196,6 +198,11 @@ class Model(ModelQuestion, Selection):
 
     def _selects(self, problem: Problem) -> Guarantee:
         return widest(self.made, problem) if self._around else self.made.guarantee(problem)
+
+    def slow(self, problem: Problem) -> str | None:
+        """Say, before anything is spent, if an exact draw may take long on some tables."""
+        model = self.settled(problem.n_rows)
+        return super(Model, model).slow(problem)
 
     def weaker(self, problem: Problem) -> str | None:
         """Say in what the selection's guarantee is weaker than what was asked for, if it is."""

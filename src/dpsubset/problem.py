@@ -20,8 +20,9 @@ from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError, UnprovenError, without_context
 from dpsubset.labels import Labels, as_labels
 from dpsubset.limits import Allowance
-from dpsubset.losses import Fit, Loss, as_loss
+from dpsubset.losses import Fit, Loss, Weighted, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
+from dpsubset.losses.weighted import weights_by_class
 
 __all__ = ["IMPRECISE", "RULES", "Origin", "Problem"]
 
@@ -92,6 +93,9 @@ class Problem:
         The two classes of a classification target, as public knowledge. Read off the labels they
         are good for scores only: mechanisms that see more of the labels refuse such a problem,
         since one row may then exchange the classes of all others.
+    class_weights : pair or mapping {class: weight}, optional
+        Public weights of the two classes, in the order of `classes`, which must be given: rows of
+        a class count as often (T36). Never computed from the labels.
     origin : Origin, optional
         Where the problem comes from; a `Selection` fills it in.
 
@@ -121,9 +125,12 @@ class Problem:
         exclude: Iterable[int] = (),
         groups: Sequence[Sequence[int]] | None = None,
         classes: Sequence[Any] | None = None,
+        class_weights: Any = None,
         origin: Origin | None = None,
     ) -> None:
         self.loss = as_loss(loss)
+        if class_weights is not None:
+            self.loss = Weighted(self.loss, weights_by_class(class_weights, classes))
         self.x_bound = positive(x_bound, "x_bound")
         self.y_bound = 1.0 if self.loss.classification else positive(y_bound, "y_bound")
         self.radius = positive(radius, "radius")

@@ -9,13 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ModelQuestion", "Question", "option"]
+__all__ = ["ModelQuestion", "Question", "default_loss", "option"]
 
 MECHANISM_NAMES = (
     "permute-and-flip, exponential, top-r, mistakes; stepwise, which takes bounded time on every "
     "table; the baselines markov-chain, sample-aggregate, "
     "lasso-stability (sample-aggregate under replace-one only)"
 )
+
+
+def default_loss(labels: bool) -> str:
+    """Return the loss of a selection where none is named.
+
+    >>> default_loss(labels=True)
+    'logistic'
+    """
+    return "logistic" if labels else "huber:0.2"
 
 
 def option(default: Any, group: str, text: str, typed: Any = None) -> Any:
@@ -32,18 +41,31 @@ class Question:
 
     size: int = option(5, "question", "How many columns to select, those always included counted.")
     loss: Any = option(
-        "huber:0.2",
+        None,
         "question",
         "For a target of numbers: squared, absolute, quantile, huber, with a parameter as in "
         "quantile:0.9 and huber:0.1. For two classes: hinge, logistic, huber_hinge; the target "
-        "needs no bounds then.",
-        str,
+        "needs no bounds then. If not given, huber:0.2; logistic where classes are named.",
+        str | None,
+    )
+    class_weights: Any = option(
+        None,
+        "question",
+        "For two classes: public weights of their rows, no=1,yes=5, for selection and coefficients. "
+        "They must not be computed from the table.",
+        str | None,
     )
     always_include: Any = option(
-        (), "question", "A column to select in any case; may be repeated.", list[str] | None
+        (),
+        "question",
+        "Columns to select in any case, a,b,c, quoted as in --features; may be repeated.",
+        list[str] | None,
     )
     exclude: Any = option(
-        (), "question", "A column never to select; may be repeated.", list[str] | None
+        (),
+        "question",
+        "Columns never to select, a,b,c, quoted as in --features; may be repeated.",
+        list[str] | None,
     )
     intercept: bool = option(
         True,

@@ -23,7 +23,8 @@ from dpsubset.data.frames import Table, column_positions
 from dpsubset.data.schema import Schema
 from dpsubset.data.target import ANY, PRIVATE
 from dpsubset.errors import InputError, at_once
-from dpsubset.losses import Loss, as_loss
+from dpsubset.losses import Loss, Weighted, as_loss
+from dpsubset.losses.weighted import weights_by_class
 from dpsubset.mechanisms import Exponential, Mechanism, PermuteAndFlip, Release
 from dpsubset.mechanisms.named import OWN_OPTIONS, UNSCALED, make_mechanism
 from dpsubset.mechanisms.offset import PrivateOffset, moved, widest, with_target
@@ -38,7 +39,7 @@ from dpsubset.privacy.guarantee import (
 )
 from dpsubset.privacy.ledger import LedgerLike, as_ledger
 from dpsubset.problem import Origin, Problem
-from dpsubset.question import Question
+from dpsubset.question import Question, default_loss
 from dpsubset.records import charging
 
 __all__ = ["Selection", "check_seed", "loss_name", "shortfall", "with_share"]
@@ -77,6 +78,7 @@ class Selection(Question):
             partial(positive, self.ridge, "ridge", zero=True),
             partial(yes_or_no, self.intercept, self._called("intercept")),
             lambda: as_loss(self.loss),
+            lambda: self._weights,
             lambda: self.made,
             lambda: self.checked_seed,
             self._check_columns,
@@ -86,7 +88,12 @@ class Selection(Question):
         self.guarantee()  # on no rows: what is wrong for all tables shows now
 
     def _make_plain(self) -> None:
-        """Turn numbers of numpy and fractions into Python's own, which records can hold."""
+        """Turn numbers of numpy and fractions into Python's own, which records can hold.
+
+        A loss that was not named is that of the target's kind.
+        """
+        if self.loss is None:
+            object.__setattr__(self, "loss", default_loss(self.schema.target.limits is None))
         for name in (f.name for f in fields(self) if f.metadata):
             value = getattr(self, name)
             if isinstance(value, np.generic):
@@ -107,6 +114,22 @@ class Selection(Question):
         if as_loss(self.loss).classification != labels:
             kind = "labels of two classes" if labels else "numbers"
             raise InputError(f"the {as_loss(self.loss).name} loss is not for a target of {kind}")
+
+    def weighted(self, loss: Loss) -> Loss:
+        """Return a loss with the weights of the classes, if there are any (T36)."""
+        return loss if self._weights is None else Weighted(loss, self._weights)
+
+    @cached_property
+    def _weights(self) -> tuple[float, float] | None:
+        if self.class_weights is None:
+            return None
+        target = self.schema.target
+        if target.limits is not None:
+            raise InputError(
+                f"{self._called('class_weights')} are for labels of two classes; the target holds "
+                "numbers"
+            )
+        return weights_by_class(self.class_weights, target.classes)
 
     def _check_columns(self) -> None:
         p, included, excluded = self.schema.n_columns, self._included, self._excluded
@@ -292,7 +315,7 @@ class Selection(Question):
             design,
             target,
             size=size,
-            loss=self.loss,
+            loss=self.weighted(as_loss(self.loss)),
             x_bound=1.0,
             y_bound=1.0,
             radius=self.radius,
@@ -326,6 +349,9 @@ class Selection(Question):
             asked |= {"target_bounds": PRIVATE, "target_bounds_share": self.target_bounds_share}
         if schema.target.classes is not None:
             asked["classes"] = [str(name) for name in schema.target.classes]
+        if self._weights is not None and schema.target.classes is not None:
+            names = map(str, schema.target.classes)
+            asked["class_weights"] = dict(zip(names, self._weights, strict=True))
         if isinstance(self.seed, Integral):
             asked["seed"] = int(self.seed)
         return asked

@@ -55,7 +55,7 @@ def fit(
 
         if given["mechanism"] == "all":
             raise InputError("a model rests on one selection: name one mechanism, not all")
-        if as_loss(given["loss"]).classification and classes is None:
+        if given["loss"] and as_loss(given["loss"]).classification and not classes:
             raise InputError("a model of labels names them: give --classes first,second")
         silent = quiet or as_json
         with writing(output, keep=(table, bounds, ledger)) as write:
@@ -67,6 +67,7 @@ def fit(
                 model.method.prepare(model.fit_problem(model.rehearsal()), seeded=_seeded(given))
                 budget = as_ledger(ledger)
                 problem = model.problem(read(model, table))
+                print_warnings([model.slow(problem)])
                 released = model.release(problem, budget)
             weaker = shortfall(model.guarantee(problem), model.epsilon, model.delta)
             try:

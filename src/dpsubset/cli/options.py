@@ -29,9 +29,10 @@ Bounds = Annotated[
     ),
 ]
 Features = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="Columns to choose from, a,b,c; all but the target if not given.",
+        help="Columns to choose from, a,b,c; all but the target if not given. A name that holds a "
+        "comma is put in double quotes; may be repeated.",
         rich_help_panel=TABLE,
     ),
 ]
@@ -43,9 +44,9 @@ TableName = Annotated[
     ),
 ]
 Classes = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="Losses for two classes: their names, no,yes. A model needs them. A selection without "
+        help="Labels of two classes: their names, no,yes, quoted as in --features. A model needs them. A selection without "
         "reads them off the target, and refuses a table with one class only, or a third, which "
         "depends on the data and is outside the guarantee.",
         rich_help_panel=TABLE,

@@ -16,9 +16,10 @@ from dpsubset.data.schema import Schema
 from dpsubset.data.target import Target, plan_target
 from dpsubset.errors import InputError, at_once
 from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
-from dpsubset.losses import as_loss
+from dpsubset.losses import Loss, as_loss
 from dpsubset.privacy.shown import fields_html
 from dpsubset.problem import Problem
+from dpsubset.question import default_loss
 from dpsubset.selection import Selection
 
 __all__ = ["Asking"]
@@ -43,7 +44,7 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     n_features_to_select: Any = 5
     epsilon: Any = 1.0
     bounds_X: Any = None
-    loss: Any = "huber:0.2"
+    loss: Any = None
     mechanism: Any = "permute-and-flip"
     neighbours: Any = "replace-one"
     clip: Any = 1.0
@@ -85,7 +86,7 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     def _plan_target(self, y: Any) -> Target:
         """Say how the target is to be read; `y` is not looked at."""
         bounds, classes = getattr(self, "bounds_y", None), getattr(self, "classes", None)
-        return plan_target(as_loss(self.loss), bounds, classes)
+        return plan_target(self._loss(), bounds, classes)
 
     def _warn(self, selection: Selection, problem: Problem, level: int) -> None:
         """Warn, before anything is spent, of what makes the guarantee weaker than it seems.
@@ -131,8 +132,13 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         for name in _RESULTS:
             self.__dict__.pop(name, None)
 
+    def _loss(self) -> Loss:
+        """Return the loss; if none is named, that of labels where classes are."""
+        labels = getattr(self, "classes", None) is not None
+        return as_loss(default_loss(labels) if self.loss is None else self.loss)
+
     def _takes_labels(self) -> bool:
         try:
-            return as_loss(self.loss).classification
+            return self._loss().classification
         except InputError:  # `fit` tells
             return False

@@ -18,10 +18,11 @@ from dpsubset.data.frames import MISSING, as_matrix
 from dpsubset.data.target import Target
 from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
-from dpsubset.losses import Logistic, as_loss
+from dpsubset.losses import Logistic, Loss, as_loss
 from dpsubset.model import Model, chosen_loss
 from dpsubset.model_file import LinearModel
 from dpsubset.privacy import Guarantee
+from dpsubset.question import default_loss
 
 __all__ = ["SubsetClassifier", "SubsetRegressor"]
 
@@ -191,7 +192,7 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
         return tags
 
     def _plan_target(self, y: Any) -> Target:
-        loss = as_loss(self.loss)
+        loss = self._loss()
         if loss.classification:
             raise InputError(f"loss={loss.name!r} is for classification; use SubsetClassifier")
         return super()._plan_target(y)
@@ -209,8 +210,11 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         The two classes, as public knowledge: `fit` refuses without. They are part of the model,
         and one label of the table could exchange them if they were read off it. A table may hold
         one of them only; a label other than the two is refused, which tells that there was one.
-    loss : str or Loss, default="hinge"
-        The loss of the selection: "hinge", "logistic" or "huber_hinge".
+    class_weights : pair or mapping {class: weight}, default=None
+        Public weights of the two classes, for selection and coefficients: rows of a class count as
+        often, and chances are those of classes so weighted. "balanced" is refused.
+    loss : str or Loss, default=None
+        The loss of the selection: "logistic" by default, "hinge" or "huber_hinge".
     coefficient_loss : str or Loss, default=None
         What the coefficients minimise: "logistic" by default, or "huber_hinge".
     coefficient_radius : float, default=None
@@ -240,8 +244,8 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
     array(['yes'], dtype='<U3')
     """
 
-    loss: Any = "hinge"
     classes: Any = None
+    class_weights: Any = None
 
     def fit(self, X: Any, y: Any) -> SubsetClassifier:
         """Select columns and fit coefficients; this spends the privacy budget.
@@ -267,6 +271,9 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         second = self._predicted(X) > 0
         return np.asarray(self.classes_[second.astype(np.intp)])
 
+    def _loss(self) -> Loss:
+        return as_loss(default_loss(labels=True) if self.loss is None else self.loss)
+
     def _has_probabilities(self) -> bool:
         """Say whether the margins are log odds."""
         return isinstance(chosen_loss(self.coefficients, self.coefficient_loss, True), Logistic)
@@ -278,7 +285,7 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         return np.column_stack([1.0 - second, second])
 
     def _plan_target(self, y: Any) -> Target:
-        loss = as_loss(self.loss)
+        loss = self._loss()
         if not loss.classification:
             raise InputError(f"loss={loss.name!r} is for a target of numbers; use SubsetRegressor")
         if self.classes is None:

@@ -50,8 +50,9 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     target_bounds_share : float, default=0.1
         With bounds_y="private": the part of epsilon that buys them. They are released, as
         `release_.target_bounds`.
-    loss : str or Loss, default="huber:0.2"
-        The loss whose best subset is wanted, on the scale [-1, 1]. For a target of numbers:
+    loss : str or Loss, default=None
+        The loss whose best subset is wanted, on the scale [-1, 1]: by default "huber:0.2", and
+        "logistic" where `classes` are named. For a target of numbers:
         "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
         "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
         "huber:0.1"; or give an object of `dpsubset.losses`.
@@ -62,6 +63,9 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         `classes` a table may hold one class only; a label other than the two is still refused. A
         custom loss may treat the classes differently, and mechanisms by votes of blocks
         ("sample-aggregate", "lasso-stability") see more than scores: both need them named.
+    class_weights : pair or mapping {class: weight}, default=None
+        Public weights of the two `classes`, which must be named: rows of a class count as often.
+        "balanced" is refused: such weights are computed from the table.
     mechanism : str or mechanism, default="permute-and-flip"
         "permute-and-flip", "exponential", "top-r", "mistakes", "stepwise", or one of the baselines
         "markov-chain", "sample-aggregate" and "lasso-stability"; or a mechanism object, which
@@ -141,6 +145,7 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     bounds_y: Any = None
     target_bounds_share: Any = 0.1
     classes: Any = None
+    class_weights: Any = None
     offset_share: Any = 0.0
 
     def fit(self, X: Any, y: Any) -> SubsetSelector:

@@ -76,7 +76,7 @@ class Offset(Loss):
     def compiled(self) -> tuple[Any, Floats, bool]:
         """Return the rows of the loss, at predictions that are moved by the last parameter."""
         parameters = np.array(self.parameters, dtype=np.float64)
-        return compiled_rows(_moved(type(self.loss).rows)), parameters, self.smooth
+        return compiled_rows(moved_rows(type(self.loss).rows)), parameters, self.smooth
 
     def __repr__(self) -> str:
         return f"Offset({self.loss!r}, {self.offset!r})"
@@ -92,7 +92,7 @@ class Offset(Loss):
 _MOVED: dict[Rows, Rows] = {}
 
 
-def _moved(rows: Rows) -> Rows:
+def moved_rows(rows: Rows) -> Rows:
     """Return a row function at predictions that are moved; made once for each loss."""
     if rows not in _MOVED:
         plain = config.DISABLE_JIT  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from dpsubset.arrays import Floats
 from dpsubset.checks import positive
 from dpsubset.errors import InputError
 from dpsubset.labels import Labels
-from dpsubset.losses import Huber, Loss, Offset, Quantile
+from dpsubset.losses import Huber, Loss, Offset, Quantile, Weighted
 from dpsubset.losses.offset import OFFSETTABLE
 from dpsubset.mechanisms.target_bounds import rank_misses
 from dpsubset.privacy import Guarantee, Randomness, check_neighbours, exponent
@@ -104,6 +104,10 @@ def _expected(problem: Problem) -> float:
     return labels if problem.loss.classification else numbers * problem.y_bound
 
 
+def _weights(loss: Loss) -> tuple[float, float]:
+    return loss.weights if isinstance(loss, Weighted) else (1.0, 1.0)
+
+
 def _share(problem: Problem) -> float:
     """Return which quantile of a target of numbers is wanted."""
     return problem.loss.tau if isinstance(problem.loss, Quantile) else 0.5
@@ -113,7 +117,10 @@ def _misses(problem: Problem) -> Floats:
     """Return for every offset how many rows it is off."""
     offsets, n = grid(problem), problem.n_rows
     if problem.loss.classification:
-        return np.asarray(np.abs(np.sum(problem.y > 0) - n * expit(offsets)))
+        first, second = weights = _weights(problem.loss)
+        ones = np.sum(problem.y > 0)
+        pull = second * ones * expit(-offsets) - first * (n - ones) * expit(offsets)
+        return np.asarray(np.abs(pull) / max(weights))
     if isinstance(problem.loss, Huber):
         pulls = [np.clip((problem.y - o) / problem.loss.c, -1.0, 1.0).sum() for o in offsets]
         return np.asarray(np.abs(pulls) / 2.0)
@@ -122,16 +129,22 @@ def _misses(problem: Problem) -> Floats:
 
 
 def _check(problem: Problem) -> None:
-    if isinstance(problem.loss, Offset):
+    inner = problem.loss.loss if isinstance(problem.loss, Weighted) else problem.loss
+    if isinstance(inner, Offset):
         raise InputError("the loss has an offset already; leave one of the two out")
     if problem.loss.classification:
-        Offset(problem.loss, 0.0)  # says for which losses there is one
+        Offset(inner, 0.0)  # says for which losses there is one
         check_classes_named(problem, "an offset")
 
 
 def has_offset(loss: Loss) -> bool:
     """Say whether predictions of a loss may start from an offset."""
-    return not loss.classification or type(loss) in OFFSETTABLE
+    inner = loss.loss if isinstance(loss, Weighted) else loss
+    return not loss.classification or type(inner) in OFFSETTABLE
+
+
+def _with_offset(loss: Loss, offset: float) -> Loss:
+    return loss.with_offset(offset) if isinstance(loss, Weighted) else Offset(loss, offset)
 
 
 def moved(problem: Problem, offset: float) -> Problem:
@@ -142,7 +155,7 @@ def moved(problem: Problem, offset: float) -> Problem:
     """
     if problem.loss.classification:
         named = Labels(problem.y, problem.classes_named)
-        return with_target(problem, named, Offset(problem.loss, offset))
+        return with_target(problem, named, _with_offset(problem.loss, offset))
     return with_target(problem, problem.y - offset, problem.loss)
 
 
@@ -165,7 +178,7 @@ def with_target(problem: Problem, target: Floats | Labels, loss: Loss) -> Proble
 
 def widest(mechanism: Promising, problem: Problem) -> Guarantee:
     """Return what a mechanism guarantees on a problem, whatever its offset turns out to be."""
-    offsets = [o for o in grid(problem) if o >= 0.0] if problem.loss.classification else [0.0]
+    offsets = grid(problem) if problem.loss.classification else [0.0]
     found = [mechanism.guarantee(moved(problem, float(o))) for o in offsets]
     most = max(found, key=lambda promise: promise.epsilon)
     return replace(most, precision=max(promise.precision for promise in found), sensitivity=None)
