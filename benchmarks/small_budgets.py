@@ -1,7 +1,7 @@
 """Are private models worse than none? Test scores on real tables, from small budgets to large.
 
-`python -m benchmarks.small_budgets OUTPUT.jsonl [PICTURE.png]` measures what docs/prediction.md shows, one
-table after another; tables whose package is missing are left out. The model "before" has neither
+`python -m benchmarks.small_budgets OUTPUT.jsonl [PICTURE.png]` measures what docs/prediction.md
+shows, one table after another; tables whose package is missing are left out. The model "before" has neither
 the offset nor the ridge that are chosen by public rules (T42).
 """
 
@@ -99,7 +99,7 @@ def _scores(
         ]
         lines = [model.fit(X, y).decision_function(X_test) for model in models]
         count = float(np.sum(y > 0)) + rng.laplace(0.0, 1.0 / epsilon)
-        shares = [np.mean(y > 0), min(max(count, 1.0), y.size - 1.0) / y.size]
+        shares = [float(np.mean(y > 0)), min(max(count, 1.0), y.size - 1.0) / y.size]
         base, private = (np.full(y_test.size, logit(share)) for share in shares)
         least = _log_loss(y_test, base)
         before, after, mean = (least - _log_loss(y_test, t) for t in (*lines, private))

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 
 from dpsubset import SubsetClassifier, SubsetSelector
 from dpsubset.cli import app
-from dpsubset.cli.asked import listed
+from dpsubset.cli.asked import _classes, listed
 from dpsubset.errors import InputError
+from dpsubset.losses import Squared
 
 NAMES = ["a", "b", "a,b", 'say "hi"', '"quoted"', "c d"]
 
@@ -93,9 +94,6 @@ def test_labels_without_a_loss_have_logistic(typed: list[str]) -> None:
     model = SubsetClassifier(classes=("no", "yes"), **shape).fit(X, y)
     assert model.get_params()["loss"] is None
     with pytest.raises(InputError, match="--classes is for the classification"):
-        from dpsubset.cli.asked import _classes
-        from dpsubset.losses import Squared
-
         _classes(["a", "b"], Squared())
 
 

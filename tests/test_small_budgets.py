@@ -133,7 +133,7 @@ def test_a_mechanism_object_leaves_less_for_offset_and_coefficients() -> None:
     assert settled.offset.neighbours == "add-remove"
     assert settled.method.epsilon == 0.09
     assert model.guarantee().epsilon == 1.0
-    with pytest.raises(InputError, match="0.2 of it on an offset: nothing is left"):
+    with pytest.raises(InputError, match="of it on an offset: nothing is left"):
         model_of(mechanism=PermuteAndFlip(0.9), epsilon=1.0, offset_share=0.2)
 
 

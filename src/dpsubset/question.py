@@ -51,8 +51,8 @@ class Question:
     class_weights: Any = option(
         None,
         "question",
-        "For two classes: public weights of their rows, no=1,yes=5, for selection and coefficients. "
-        "They must not be computed from the table.",
+        "For two classes: public weights of their rows, no=1,yes=5, for selection and "
+        "coefficients. They must not be computed from the table.",
         str | None,
     )
     always_include: Any = option(
@@ -82,7 +82,7 @@ class Question:
         "privacy",
         "replace-one, or add-remove (the number of rows is private, too).",
     )
-    offset_share: float = option(
+    offset_share: float | None = option(
         0.0,
         "privacy",
         "The part of epsilon that buys an offset of all predictions: a private median of the "

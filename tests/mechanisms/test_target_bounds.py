@@ -1,4 +1,4 @@
-"""T37: bounds of the target, privately; their law, their guarantee, and what is released by them."""
+"""T37: bounds of the target, privately; their law, their guarantee, and what they release."""
 
 from __future__ import annotations
 

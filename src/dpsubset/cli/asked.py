@@ -114,8 +114,8 @@ def listed(
 ) -> tuple[str, ...] | None:
     """Return the names of an option that may be repeated, each time with one name or several.
 
-    They are separated by commas; a name that holds a comma is put in double quotes. Where that gives
-    names that are not known, and the text as it is typed is a known name, that is meant.
+    They are separated by commas; a name that holds a comma is put in double quotes. Where that
+    gives names that are not known, and the text as it is typed is a known name, that is meant.
 
     >>> listed(['a,"b,c"', "d"], "--features"), listed(["b,c"], "--exclude", ["b,c"])
     (('a', 'b,c', 'd'), ('b,c',))

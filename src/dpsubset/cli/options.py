@@ -46,9 +46,10 @@ TableName = Annotated[
 Classes = Annotated[
     list[str] | None,
     typer.Option(
-        help="Labels of two classes: their names, no,yes, quoted as in --features. A model needs them. A selection without "
-        "reads them off the target, and refuses a table with one class only, or a third, which "
-        "depends on the data and is outside the guarantee.",
+        help="Labels of two classes: their names, no,yes, quoted as in --features; the loss is "
+        "then logistic if none is named. A model needs them. A selection with a loss for classes "
+        "and without their names reads them off the target, and refuses a table with one class "
+        "only, or a third, which depends on the data and is outside the guarantee.",
         rich_help_panel=TABLE,
     ),
 ]

@@ -24,8 +24,8 @@ _LEAST, _MOST = 1e-3, 1e3
 class Weighted(Loss):
     """w_y l(y, t) for a loss l of labels and public weights of the two classes.
 
-    The weights must be public: never balanced by the table. They favour one of the classes, so these
-    must be named.
+    The weights must be public: never balanced by the table. They favour one of the classes, so
+    these must be named.
 
     >>> from dpsubset.losses.logistic import Logistic
     >>> loss = Weighted(Logistic(), (1.0, 5.0))
@@ -106,17 +106,17 @@ def checked_weights(weights: Any) -> tuple[float, float]:
     """Return two weights, of the first and of the second class; positive and not too far apart."""
     if isinstance(weights, str):
         raise InputError(
-            f"class_weights={weights!r}: weights must be public numbers, such as (1, 5). Those that "
-            "balance the classes of the table are computed from it and would tell their shares"
+            f"class_weights={weights!r}: weights must be public numbers, such as (1, 5). Those "
+            "that balance the classes of the table are computed from it and tell their shares"
         )
     given = list(weights) if isinstance(weights, (Sequence, np.ndarray)) else []
-    numbers = [v for v in given if isinstance(v, Real) and not isinstance(v, bool)]
+    numbers = [float(v) for v in given if isinstance(v, Real) and not isinstance(v, bool)]
     if len(given) != 2 or len(numbers) != 2 or not all(_LEAST <= v <= _MOST for v in numbers):
         raise InputError(
             f"class weights must be two numbers between {_LEAST:g} and {_MOST:g}, one for each "
             "class, such as (1, 5)"
         )
-    return float(numbers[0]), float(numbers[1])
+    return numbers[0], numbers[1]
 
 
 def weights_by_class(given: Any, classes: Sequence[Any] | None) -> tuple[float, float]:

@@ -27,8 +27,8 @@ _ROUNDING = 1e-15  # of a count less a share of all rows, in units of n (T19.4)
 class TargetBounds:
     """Two bounds of a target: around two quantiles, each drawn from a public grid (T37).
 
-    Cells of the grid are drawn by the exponential mechanism, with half of epsilon for each quantile;
-    the score of a cell is by how many rows it misses it.
+    Cells of the grid are drawn by the exponential mechanism, with half of epsilon for each of the
+    two; the score of a cell is by how many rows it misses the quantile.
 
     >>> from dpsubset.privacy import as_randomness
     >>> y = np.linspace(10.0, 50.0, 2000)
