@@ -1,8 +1,8 @@
 """Are private models worse than none? Test scores on real tables, from small budgets to large.
 
 `python -m benchmarks.small_budgets OUTPUT.jsonl [PICTURE.png]` measures what docs/prediction.md
-shows, one table after another; tables whose package is missing are left out. The model "before" has neither
-the offset nor the ridge that are chosen by public rules (T42).
+shows, one table after another; tables whose package is missing are left out. The model "before"
+has neither the offset nor the ridge that are chosen by public rules (T42).
 """
 
 from __future__ import annotations

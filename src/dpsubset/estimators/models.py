@@ -299,4 +299,5 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # as of a regressor
         return tags
