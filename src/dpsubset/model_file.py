@@ -55,6 +55,7 @@ class LinearModel:
     positions: tuple[int, ...] | None = None
     codings: tuple[Column, ...] | None = None
     clip: float = 1.0
+    offset: float | None = None  # which the intercept holds, too
     dpsubset: str = field(default=__version__, compare=False)
 
     @property
@@ -76,6 +77,7 @@ class LinearModel:
             "probabilities": self.probabilities,
             "bounds": None if self.bounds is None else [list(pair) for pair in self.bounds],
             "target_bounds": None if self.target_bounds is None else list(self.target_bounds),
+            **({} if self.offset is None else {"offset": self.offset}),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -229,6 +231,7 @@ def _model(content: dict[str, Any]) -> LinearModel:
         positions=positions,
         codings=None if codings is None else _codings(codings, released["columns"]),
         clip=1.0 if codings is None else _number(released["clip"]),
+        offset=None if released.get("offset") is None else _number(released["offset"]),
         dpsubset=__version__ if old else _checked(content["dpsubset"], str),
     )
     count = len(model.columns)

@@ -187,8 +187,8 @@ def test_a_path_a_dictionary_and_a_schema_are_the_same(
         ({"schema": {"columns": {"age": [0, 1]}}}, "does not describe"),
         ({"schema": SCHEMA | {"columns": LINES | {"more": [0, 1]}}}, "names 'more'"),
         ({"loss": "logistic"}, "described by bounds"),
-        ({"schema": LABELS}, "two classes"),
-        ({"schema": Schema.from_dict(LABELS)}, "the loss is for numbers"),
+        ({"schema": LABELS, "loss": "huber"}, "two classes"),
+        ({"schema": Schema.from_dict(LABELS), "loss": "huber"}, "the loss is for numbers"),
         ({"schema": "no such file.toml"}, "no such file"),
     ],
 )

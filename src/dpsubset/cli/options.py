@@ -42,9 +42,10 @@ Bounds = Annotated[
     ),
 ]
 Features = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="Columns to choose from, a,b,c; all but the target if not given.",
+        help="Columns to choose from, a,b,c; all but the target if not given. A name that holds a "
+        "comma is put in double quotes; may be repeated.",
         rich_help_panel=TABLE,
     ),
 ]
@@ -56,12 +57,22 @@ TableName = Annotated[
     ),
 ]
 Classes = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="Losses for two classes: their names, no,yes, if a schema does not say them. A model "
-        "needs them. A selection without reads them off the target, and refuses a table with one "
-        "class only, or a third, which depends on the data and is outside the guarantee.",
+        help="Labels of two classes: their names, no,yes, if no schema says them; the loss is "
+        "then logistic if none is named. A model needs them. A selection with a loss for classes "
+        "and without their names reads them off the target, and refuses a table with one class "
+        "only, or a third, which depends on the data and is outside the guarantee.",
         rich_help_panel=TABLE,
+    ),
+]
+PrivateTargetBounds = Annotated[
+    bool,
+    typer.Option(
+        "--private-target-bounds",
+        help="Draw the bounds of the target from the table, privately, with --target-bounds-share "
+        "of epsilon; they are released, too. Bounds of the columns must be given all the same.",
+        rich_help_panel=PRIVACY,
     ),
 ]
 Ledger = Annotated[

@@ -23,6 +23,7 @@ def select(
     features: options.Features = None,
     classes: options.Classes = None,
     table_name: options.TableName = None,
+    private_target_bounds: options.PrivateTargetBounds = False,
     ledger: options.Ledger = None,
     output: Annotated[
         Path | None,
@@ -61,7 +62,10 @@ def select(
 
         with writing(output, keep=(table, schema, bounds, ledger)) as write:
             with waiting("selecting columns", shown=not (quiet or as_json)):
-                source = Source(table, target, schema, bounds, features, classes, table_name)
+                source = Source(
+                    *(table, target, schema, bounds, features, classes, table_name),
+                    private_target_bounds,
+                )
                 outcome = select_columns(source, ledger, given)
             # Neither a full disk nor a closed terminal may lose a release that was paid for.
             try:

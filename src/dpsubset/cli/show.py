@@ -86,6 +86,9 @@ def _print_release(console: Console, outcome: Outcome, line: Line) -> None:
     offset = (line.record["released"] or {}).get("offset")
     if offset is not None:
         console.print(f"offset {offset:.6g}")
+    bounds = (line.record["released"] or {}).get("target_bounds")
+    if bounds is not None:
+        console.print(f"target's bounds {bounds[0]:.6g} to {bounds[1]:.6g}")
     _print_guarantee(console, line.guarantee)
 
 

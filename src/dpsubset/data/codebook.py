@@ -30,9 +30,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpsubset.data.category import Ignored
+from dpsubset.data.category import Category, Ignored
 from dpsubset.data.cells import kind_of
-from dpsubset.data.columns import Column
+from dpsubset.data.columns import Column, Truth
 from dpsubset.data.described import as_level, column_of
 from dpsubset.errors import InputError, at_once, without_context
 
@@ -111,6 +111,13 @@ class Codebook:
             return self.target
         fitting = [key for key in self.patterns if _matches(key, name)]
         return self.columns[max(fitting, key=len)] if fitting else self.fallback
+
+    def has_classes(self, target: str | None = None) -> bool:
+        """Say whether the target, or another column in its place, is described by two classes."""
+        name = target or self.target_name
+        own = name == self.target_name and self.target is not None
+        column = self.target if own else (None if name is None else self.column(name))
+        return isinstance(column, (Category, Truth))
 
     def check_names(self, names: Sequence[str], wanted: Iterable[str], target: str | None) -> None:
         """Refuse lines without a column, and columns without a line, all of them at once."""

@@ -21,7 +21,7 @@ from dpsubset.data.coding import Rows, coded, groups_of
 from dpsubset.data.columns import Column, OneNumber
 from dpsubset.data.frames import Table, as_matrix
 from dpsubset.data.matching import match
-from dpsubset.data.target import Target, check_given
+from dpsubset.data.target import ANY, PRIVATE, Target, check_given
 from dpsubset.designs import as_design
 from dpsubset.errors import InputError, at_once, without_context
 from dpsubset.labels import Labels, named_classes
@@ -149,7 +149,11 @@ class Schema:
         classes = None if self.target.classes is None else [str(c) for c in self.target.classes]
         plain = {
             "names": self.names,
-            "target": [self.target_name, self.target.limits, classes],
+            "target": [
+                self.target_name,
+                PRIVATE if self.target.private else self.target.limits,
+                classes,
+            ],
         }
         digest = hashlib.sha256(json.dumps(plain).encode())
         for side in self.limits:
@@ -175,7 +179,7 @@ class Schema:
             "lower": self.limits[0].tolist(),
             "upper": self.limits[1].tolist(),
             "target": self.target_name,
-            "target_bounds": None if target.limits is None else list(target.limits),
+            "target_bounds": PRIVATE if target.private else _listed(target.limits),
             "classes": None if target.classes is None else list(target.classes),
             "picked": self.picked,
         }
@@ -194,8 +198,9 @@ class Schema:
             if kept is not None and len(kept) != lower.size:
                 raise ValueError
             target = Target(
-                None if limits is None else target_limits(limits),
+                None if limits is None else ANY if limits == PRIVATE else target_limits(limits),
                 None if classes is None else named_classes(classes),
+                limits == PRIVATE,
             )
             return cls(kept, (lower, upper), target, given["target"], bool(given["picked"]))
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -236,7 +241,9 @@ class Schema:
         if (target.values if isinstance(target, Labels) else target).size != design.n_rows:
             raise InputError("the table and the target have inconsistent numbers of samples (rows)")
         if not isinstance(target, Labels) and self.target.limits is not None:
-            target = rescale_target(target, narrowed(self.target.limits, clip))
+            # Bounds that are still to be drawn are clipped once they are known.
+            share = 1.0 if self.target.private else clip
+            target = rescale_target(target, narrowed(self.target.limits, share))
         return Rows(design.with_ones() if constant else design, target)
 
     def _check_width(self, width: int) -> None:
@@ -284,3 +291,7 @@ def _refuse_names(names: Sequence[str], what: str) -> None:
     if names:
         more = f" and {len(names) - 20} more" if len(names) > 20 else ""
         raise InputError(f"{what} column {', '.join(names[:20])}{more}")
+
+
+def _listed(pair: tuple[float, float] | None) -> list[float] | None:
+    return None if pair is None else list(pair)

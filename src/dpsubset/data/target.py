@@ -24,8 +24,10 @@ from dpsubset.errors import InputError, without_context
 from dpsubset.labels import Labels, named_classes
 from dpsubset.losses import Loss
 
-__all__ = ["OR_LABELS", "Target", "check_given", "plan_target"]
+__all__ = ["ANY", "OR_LABELS", "PRIVATE", "Target", "check_given", "plan_target"]
 
+PRIVATE = "private"
+ANY = (-(2.0**30), 2.0**30)  # a power of two: mapping onto [-1, 1] and back loses no digit
 OR_LABELS = "or choose a classification loss, hinge or logistic, if these are labels of two classes"
 
 
@@ -33,12 +35,14 @@ OR_LABELS = "or choose a classification loss, hinge or logistic, if these are la
 class Target:
     """How a target is read: numbers within `limits`, or labels of two classes if those are None.
 
-    `classes` are the two, as public knowledge, or None if they are read off the labels. `column`
-    says what a cell may hold, where a schema does.
+    `classes` are the two, as public knowledge, or None if they are read off the labels. `private`
+    says that narrower bounds are to be drawn from the table (T37); the limits are then `ANY`.
+    `column` says what a cell may hold, where a schema does.
     """
 
     limits: tuple[float, float] | None
     classes: tuple[Any, Any] | None = None
+    private: bool = False
     column: Column | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,6 +104,8 @@ def plan_target(loss: Loss, bounds_y: Any, classes: Any) -> Target:
                 f"classes are for the classification losses, hinge and logistic; the {loss.name} "
                 "loss takes numbers. Leave classes out"
             )
+        if isinstance(bounds_y, str) and bounds_y == PRIVATE:
+            return Target(ANY, private=True)
         return Target(target_limits(bounds_y))
     if bounds_y is not None:
         raise InputError(

@@ -23,9 +23,10 @@ from dpsubset.data.target import Target, plan_target
 from dpsubset.errors import InputError, at_once
 from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
 from dpsubset.estimators.schemas import as_schema, with_names
-from dpsubset.losses import as_loss
+from dpsubset.losses import Loss, as_loss
 from dpsubset.privacy.shown import fields_html
 from dpsubset.problem import Problem
+from dpsubset.question import default_loss
 from dpsubset.selection import Selection
 
 __all__ = ["Asking"]
@@ -51,7 +52,7 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     epsilon: Any = 1.0
     bounds_X: Any = None
     schema: Any = None
-    loss: Any = "huber:0.2"
+    loss: Any = None
     mechanism: Any = "permute-and-flip"
     neighbours: Any = "replace-one"
     clip: Any = 1.0
@@ -90,9 +91,13 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         if given:
             raise InputError(f"the schema says it all: leave {' and '.join(given)} out")
         self._check_loss()
-        labels = as_loss(self.loss).classification
+        labels = self._wants_labels()
         schema, self._columns_in = as_schema(self.schema, X, _name_of(y), labels)
         return schema, Table(with_names(X, self._columns_in), y), len(self._columns_in)
+
+    def _wants_labels(self) -> bool | None:
+        """Say whether the target is to hold labels; None if the schema may say so."""
+        return None if self.loss is None else as_loss(self.loss).classification
 
     def _has(self, name: str) -> bool:
         return getattr(self, name, None) is not None
@@ -115,7 +120,7 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     def _plan_target(self, y: Any) -> Target:
         """Say how the target is to be read; `y` is not looked at."""
         bounds, classes = getattr(self, "bounds_y", None), getattr(self, "classes", None)
-        return plan_target(as_loss(self.loss), bounds, classes)
+        return plan_target(self._loss(), bounds, classes)
 
     def _warn(self, selection: Selection, problem: Problem, level: int) -> None:
         """Warn, before anything is spent, of what makes the guarantee weaker than it seems.
@@ -161,9 +166,14 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         for name in _RESULTS:
             self.__dict__.pop(name, None)
 
+    def _loss(self) -> Loss:
+        """Return the loss; if none is named, that of labels where classes are."""
+        labels = getattr(self, "classes", None) is not None
+        return as_loss(default_loss(labels) if self.loss is None else self.loss)
+
     def _takes_labels(self) -> bool:
         try:
-            return as_loss(self.loss).classification
+            return self._loss().classification
         except InputError:  # `fit` tells
             return False
 

@@ -19,10 +19,11 @@ from dpsubset.data.target import Target
 from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
 from dpsubset.estimators.schemas import with_names
-from dpsubset.losses import Logistic, as_loss
+from dpsubset.losses import Logistic, Loss, as_loss
 from dpsubset.model import Model, chosen_loss
 from dpsubset.model_file import LinearModel, label_columns
 from dpsubset.privacy import Guarantee
+from dpsubset.question import default_loss
 
 __all__ = ["SubsetClassifier", "SubsetRegressor"]
 
@@ -35,7 +36,8 @@ class _SubsetModel(Asking):
     coefficients: Any = "objective-perturbation"
     coefficient_loss: Any = None
     coefficient_radius: Any = None
-    coefficient_ridge: Any = 0.0
+    coefficient_ridge: Any = None
+    offset_share: Any = None
     delta: Any = 0.0
 
     def _fit(self, X: Any, y: Any) -> tuple[Floats, LinearModel]:
@@ -61,6 +63,9 @@ class _SubsetModel(Asking):
         line[list(released.positions or ())] = released.coefficients
         self.bounds_X_ = np.array(narrowed(schema.limits, self.clip))
         return line, released
+
+    def _wants_labels(self) -> bool | None:
+        return self._loss().classification
 
     @without_context
     def _predicted(self, X: Any) -> Floats:
@@ -112,8 +117,17 @@ ridge, always_include, exclude, fit_intercept, max_seconds, random_state, ledger
         and what it leaves of the model's epsilon goes to the coefficients.
     epsilon : float, default=1.0
         The budget of the whole fit.
+    offset_share : float, default=None
+        The part of it that buys an offset of all predictions: the target's centre (Huber's, or the
+        median for squared loss), or the log odds of the second class. Columns are selected around
+        it, coefficients are fitted around it, and where epsilon is too small for coefficients the
+        model falls back to it. By default 50 / (epsilon n), at least 0.01 and at most 0.9; under
+        add-remove, where n is private, 0.1. 0 is none.
+    target_bounds_share : float, default=0.1
+        With bounds_y="private": the part of epsilon that buys bounds of the target (T37). They are
+        released, as `bounds_y_`.
     selection_share : float, default=0.5
-        The part of it that the selection may spend.
+        The part of the rest that the selection may spend.
     coefficients : {"objective-perturbation", "noisy-statistics"}
         How coefficients are made private. The default was best in all measurements.
     coefficient_loss : str or Loss, default=None
@@ -121,8 +135,10 @@ ridge, always_include, exclude, fit_intercept, max_seconds, random_state, ledger
         and squared loss for noisy statistics.
     coefficient_radius : float, default=None
         Largest norm of the coefficients on the scale [-1, 1]: by default 2, for squared loss 1.
-    coefficient_ridge : float, default=0.0
-        Weight of their squared norm; objective perturbation takes more where it must.
+    coefficient_ridge : float, default=None
+        Weight of their squared norm; objective perturbation takes more where it must. By default
+        as much as keeps the noise small, by a rule with epsilon and the number of rows (T42), so
+        that a model with too little budget is not worse than none; under add-remove 0.
     delta : float, default=0.0
         With delta > 0 objective perturbation draws Gaussian noise, and the guarantee is
         (epsilon, delta); a selection that has a delta of its own adds it.
@@ -163,6 +179,7 @@ ridge, always_include, exclude, fit_intercept, max_seconds, random_state, ledger
     """
 
     bounds_y: Any = None
+    target_bounds_share: Any = 0.1
 
     def fit(self, X: Any, y: Any) -> SubsetRegressor:
         """Select columns and fit coefficients; this spends the privacy budget.
@@ -196,7 +213,7 @@ ridge, always_include, exclude, fit_intercept, max_seconds, random_state, ledger
         return tags
 
     def _check_loss(self) -> None:
-        loss = as_loss(self.loss)
+        loss = self._loss()
         if loss.classification:
             raise InputError(f"loss={loss.name!r} is for classification; use SubsetClassifier")
 
@@ -217,8 +234,11 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         The two classes, as public knowledge: `fit` refuses without. They are part of the model,
         and one label of the table could exchange them if they were read off it. A table may hold
         one of them only; a label other than the two is refused, which tells that there was one.
-    loss : str or Loss, default="hinge"
-        The loss of the selection: "hinge", "logistic" or "huber_hinge".
+    class_weights : pair or mapping {class: weight}, default=None
+        Public weights of the two classes, for selection and coefficients: rows of a class count as
+        often, and chances are those of classes so weighted. "balanced" is refused.
+    loss : str or Loss, default=None
+        The loss of the selection: "logistic" by default, "hinge" or "huber_hinge".
     coefficient_loss : str or Loss, default=None
         What the coefficients minimise: "logistic" by default, or "huber_hinge".
     coefficient_radius : float, default=None
@@ -248,8 +268,8 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
     array(['yes'], dtype='<U3')
     """
 
-    loss: Any = "hinge"
     classes: Any = None
+    class_weights: Any = None
 
     def fit(self, X: Any, y: Any) -> SubsetClassifier:
         """Select columns and fit coefficients; this spends the privacy budget.
@@ -275,6 +295,9 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         second = self._predicted(X) > 0
         return np.asarray(self.classes_[second.astype(np.intp)])
 
+    def _loss(self) -> Loss:
+        return as_loss(default_loss(labels=True) if self.loss is None else self.loss)
+
     def _has_probabilities(self) -> bool:
         """Say whether the margins are log odds."""
         return isinstance(chosen_loss(self.coefficients, self.coefficient_loss, True), Logistic)
@@ -286,7 +309,7 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         return np.column_stack([1.0 - second, second])
 
     def _check_loss(self) -> None:
-        loss = as_loss(self.loss)
+        loss = self._loss()
         if not loss.classification:
             raise InputError(f"loss={loss.name!r} is for a target of numbers; use SubsetRegressor")
 
@@ -303,4 +326,5 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # as of a regressor
         return tags

@@ -20,7 +20,7 @@ __all__ = ["as_schema", "picked_columns", "with_names"]
 
 
 def as_schema(
-    given: Any, X: Any, target_name: str | None, labels: bool
+    given: Any, X: Any, target_name: str | None, labels: bool | None
 ) -> tuple[Schema, tuple[str, ...]]:
     """Return the schema of a table, and the names of all its columns; no cell is read.
 
@@ -44,14 +44,14 @@ def as_schema(
 
 
 def _of_schema(
-    given: Schema, names: tuple[str, ...] | None, labels: bool
+    given: Schema, names: tuple[str, ...] | None, labels: bool | None
 ) -> tuple[Schema, tuple[str, ...]]:
     if given.columns is None:
         raise InputError(
             "this schema holds bounds alone; give it as bounds_X and bounds_y, or read one with "
             "Schema.read_toml"
         )
-    if (given.target.limits is None) != labels:
+    if labels is not None and (given.target.limits is None) != labels:
         kind = "labels of two classes" if labels else "numbers"
         raise InputError(f"the loss is for {kind}, and the schema's target is not: choose another")
     found = (*(given.names or ()), *given.ignored) if names is None else names

@@ -44,15 +44,21 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     bounds_X : pair (lower, upper) or mapping {name: (lower, upper)}
         Public bounds of the columns: two numbers, two arrays of length p, or pairs by column name.
         A sparse table needs lower = -upper.
-    bounds_y : pair (lower, upper)
-        Public bounds of the target of a regression loss; labels have none.
+    bounds_y : pair (lower, upper), or "private"
+        Public bounds of the target of a regression loss; labels have none. "private" draws them
+        from the table, with a part of epsilon: around two private quantiles, on a grid of round
+        numbers up to 10^9 that has six steps a decade.
+    target_bounds_share : float, default=0.1
+        With bounds_y="private": the part of epsilon that buys them. They are released, as
+        `release_.target_bounds`.
     schema : Schema, dict or path, default=None
         What is public about the table, in place of `bounds_X`, `bounds_y` and `classes`: numbers
         with bounds, truth values, categories with levels, dates, and what missing values count as
         (docs/schema.md). A category is one feature, in or out as a whole. Nothing that a row holds
         makes a fit fail then.
-    loss : str or Loss, default="huber:0.2"
-        The loss whose best subset is wanted, on the scale [-1, 1]. For a target of numbers:
+    loss : str or Loss, default=None
+        The loss whose best subset is wanted, on the scale [-1, 1]: by default "huber:0.2", and
+        "logistic" where `classes` are named. For a target of numbers:
         "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
         "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
         "huber:0.1"; or give an object of `dpsubset.losses`.
@@ -63,6 +69,9 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         `classes` a table may hold one class only; a label other than the two is still refused. A
         custom loss may treat the classes differently, and mechanisms by votes of blocks
         ("sample-aggregate", "lasso-stability") see more than scores: both need them named.
+    class_weights : pair or mapping {class: weight}, default=None
+        Public weights of the two `classes`, which must be named: rows of a class count as often.
+        "balanced" is refused: such weights are computed from the table.
     mechanism : str or mechanism, default="permute-and-flip"
         "permute-and-flip", "exponential", "top-r", "mistakes", "stepwise", or one of the baselines
         "markov-chain", "sample-aggregate" and "lasso-stability"; or a mechanism object, which
@@ -140,7 +149,9 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     """
 
     bounds_y: Any = None
+    target_bounds_share: Any = 0.1
     classes: Any = None
+    class_weights: Any = None
     offset_share: Any = 0.0
 
     def fit(self, X: Any, y: Any) -> SubsetSelector:
