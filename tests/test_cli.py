@@ -614,8 +614,12 @@ def test_bounds_writes_a_template_from_the_header_alone(folder: Path) -> None:
     assert '"x0" = []' in shown.stdout
     (folder / "t.csv").write_text("x0,x1,x2,x3,x4,x5,y\nnot,even,a,table\n")
     assert run("bounds", folder / "t.csv").stdout == shown.stdout
-    assert '"y" = []    # the target' in run("bounds", folder / "t.csv", "--target", "y").stdout
-    assert run("bounds", folder / "t.parquet").stdout == shown.stdout
+    assert (
+        '[target]\nname = "y"\nbounds = []'
+        in run("bounds", folder / "t.csv", "--target", "y").stdout
+    )
+    typed = run("bounds", folder / "t.parquet").stdout  # a Parquet file declares types
+    assert '"x0" = []    # a number: [lower, upper]' in typed
     assert shown.stderr == ""
     (folder / "t.csv").write_text("34,Bob,7\n35,Ann,8\n")
     assert "is the first line a header?" in run("bounds", folder / "t.csv").stderr

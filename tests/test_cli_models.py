@@ -344,7 +344,7 @@ def test_wrong_use_ends_with_2(folder: Path) -> None:
         assert result.exit_code == 2
         assert "Traceback" not in result.output
     given = ["--target", "y", "--output", folder / "m.json"]
-    mistake(run("fit", folder / "t.csv", *given), "--bounds is missing")
+    mistake(run("fit", folder / "t.csv", *given), "--schema is missing")
 
 
 def test_a_very_large_epsilon_ends_without_a_traceback(folder: Path) -> None:
@@ -479,7 +479,7 @@ def test_broken_models_are_one_line(model: Path) -> None:
         (text[: len(text) // 2], "not valid JSON"),
         (text.replace(number, other), "was changed"),
         (text.replace(number, "NaN"), "not valid JSON"),
-        (text.replace('"version": 2', '"version": 3'), "newer"),
+        (text.replace('"version": 3', '"version": 4'), "newer"),
         ("[" * 100_000, "not valid JSON"),
         ('{"columns": ["x1"]}', "is not a model"),
         ("x1,x4\n1,2\n", "not valid JSON"),

@@ -599,7 +599,7 @@ PLACES = {
     "select": "dpsubset.data.files.frame_matrix",
     "fit": "dpsubset.cli.asked.read_table",
     "predict": "dpsubset.data.files.frame_matrix",
-    "bounds": "dpsubset.data.bounds_template",
+    "bounds": "dpsubset.data.schema_template",
     "plan": "dpsubset.planning.rows_for",
     "ledger": "dpsubset.cli.ledger._print_ledger",
     "audit": "dpsubset.audit.campaign.campaign",

@@ -35,7 +35,7 @@ GOOD = {"size": 2, "x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
         ({"ridge": -1e-9}, "ridge"),
         ({"ridge": np.nan}, "ridge"),
         ({"loss": "l0"}, "allowed: absolute, hinge"),
-        ({"groups": [[0, 1], [2], [3], [4]]}, "one column"),
+        ({"groups": [[0, 1], [2], [3]]}, "every column in exactly one"),
     ],
 )
 def test_bad_parameters(changes, message: str) -> None:

@@ -16,12 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsubset.data import (
-    bounds_template,
+    Codebook,
+    Schema,
     check_classes,
     pick_features,
     read_bounds,
     read_names,
     read_table,
+    schema_template,
 )
 from dpsubset.errors import InputError
 
@@ -487,17 +489,20 @@ def test_a_bounds_file_that_is_not_there(tmp_path: Path) -> None:
 def test_the_template_is_toml_for_any_names_and_is_refused_until_filled_in(
     names: list[str],
 ) -> None:
-    text = bounds_template([*names, "the y"], target="the y")
-    assert "hinge and logistic" in text
-    assert tomllib.loads(text)["columns"] == {key: [] for key in [*names, "the y"]}
+    text = schema_template([*names, "the y"], target="the y")
+    assert tomllib.loads(text)["columns"] == {key: [] for key in names}
+    assert tomllib.loads(text)["target"] == {"name": "the y", "bounds": []}
     with tempfile.TemporaryDirectory() as folder:
         path = bounds_file(Path(folder), text)
         with pytest.raises(InputError, match="still empty"):
-            read_bounds(path, names, "the y")
+            Codebook.read(path)
         bounds_file(Path(folder), text.replace("= []", "= [0, 2]"))
         if any("= []" in name for name in names):
             return
-        assert read_bounds(path, names, "the y").columns == dict.fromkeys(names, (0.0, 2.0))
+        schema = Schema.read_toml(path, [*names, "the y"])
+        assert schema.names == tuple(names)
+        assert all(column.span == (0.0, 2.0) for column in schema.columns)
+        assert schema.target.limits == (0.0, 2.0)
 
 
 def test_a_cell_is_the_same_number_whichever_way_its_file_is_read(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ __all__ = ["Labels", "as_labels", "named_classes"]
 MISSING_LABELS = (
     "the labels hold missing or infinite values; a classification loss takes numbers, truth values "
     "or strings only. Give such rows a class that is fixed and public (not computed from this "
-    "table)"
+    "table), or name the classes in a schema (schema=, --schema), by which they count for nothing"
 )
 
 _WHOLE = 2.0**53  # beyond it float64 has gaps between whole numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,10 +15,12 @@ from dpsubset.checks import positive
 from dpsubset.coefficients import CoefficientMechanism, NoisyStatistics, ObjectivePerturbation
 from dpsubset.data.bounds import narrowed
 from dpsubset.data.frames import Table
+from dpsubset.data.schema import Schema
 from dpsubset.errors import InputError, at_once
 from dpsubset.labels import Labels
 from dpsubset.losses import Logistic, Loss, as_loss
-from dpsubset.mechanisms import Mechanism
+from dpsubset.mechanisms import LassoStability, Mechanism, SampleAggregate
+from dpsubset.mechanisms.offset import has_offset, moved, widest
 from dpsubset.model_file import LinearModel
 from dpsubset.privacy import Guarantee, as_randomness, compose
 from dpsubset.privacy.guarantee import decimal_rest, seeded_if
@@ -26,7 +28,7 @@ from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 from dpsubset.question import ModelQuestion
 from dpsubset.records import charging, described
-from dpsubset.selection import Selection, loss_name, shortfall
+from dpsubset.selection import Selection, loss_name, shortfall, with_share
 
 __all__ = ["METHODS", "Model"]
 
@@ -37,6 +39,14 @@ _LOSS = {"objective-perturbation": "huber:0.2", "noisy-statistics": "squared"}
 _LABEL_LOSS = "logistic"
 _RADIUS = {"squared": 1.0, "huber": 2.0}
 _LABEL_RADIUS = 10.0
+
+# What noise may cost a row, in squares of the target's half width, and in log loss (T42); and the
+# part of epsilon for an offset: rows times its epsilon is a first guess's worth, within limits.
+# docs/prediction.md has the figures behind them.
+_TOLERANCE = {False: 0.002, True: 0.02}
+_FIRST_GUESS = 50.0
+_LEAST, _MOST = 0.01, 0.9
+_SHARE = 0.1  # where the number of rows is private
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,8 +59,6 @@ class Model(ModelQuestion, Selection):
 
     def __post_init__(self) -> None:
         self._make_plain()
-        if self.offset_share != 0:
-            raise InputError("offset_share is for selections; a model has an intercept of its own")
         at_once(
             partial(positive, self.epsilon, "epsilon"),
             self._check_share,
@@ -72,7 +80,53 @@ class Model(ModelQuestion, Selection):
         return super()._own_options() | {"delta": None}  # ours is the coefficients'
 
     def _selection_epsilon(self) -> float:
-        return self.selection_share * positive(self.epsilon, "epsilon")
+        return self.selection_share * positive(self._left(), "epsilon")
+
+    def settled(self, rows: int) -> Model:
+        """Return the same with an offset's share: where none was given, by a public rule (T42)."""
+        if self.offset_share is not None:
+            return self
+        share = self._ruled_share(rows)
+        return replace(self, offset_share=share, seed=self.checked_seed)
+
+    def _checked_share(self, name: str, none: str) -> float:
+        if name == "offset_share" and self.offset_share is None:
+            return self._ruled_share(None)  # before there are rows
+        return super()._checked_share(name, none)
+
+    def _ruled_share(self, rows: int | None) -> float:
+        """Return the part of epsilon for an offset that is as exact as a first guess need be."""
+        loss = chosen_loss(self.coefficients, self.coefficient_loss, self._labels)
+        if not has_offset(loss):
+            return 0.0
+        # An object brings its own epsilon, and the target's bounds take theirs.
+        taken = [self.mechanism.epsilon] if isinstance(self.mechanism, Mechanism) else []
+        taken += [] if self.target_bounds is None else [self.target_bounds.epsilon]
+        free = max(0.0, 1.0 - math.fsum(taken) / positive(self.epsilon, "epsilon"))
+        if rows is None or self._relation != "replace-one":
+            return round(_SHARE * free, 4)
+        wanted = _FIRST_GUESS / (max(rows, 1) * free * self.epsilon)
+        return round(free * min(_MOST, max(_LEAST, wanted)), 4)
+
+    @property
+    def _labels(self) -> bool:
+        return self.schema.target.limits is None
+
+    def _check_offset(self) -> None:
+        """Refuse nothing that the guarantee does not: coefficients may have an offset alone."""
+
+    @cached_property
+    def _around(self) -> bool:
+        """Whether columns are selected around the offset, too, and not coefficients alone.
+
+        Some mechanisms look at no scores, or have a condition on the table of the scores (T39).
+        """
+        return (
+            self.offset is not None
+            and not isinstance(self.made, (SampleAggregate, LassoStability))
+            and has_offset(as_loss(self.loss))
+            and self.made.guarantee(self.rehearsal()).condition is None
+        )
 
     def _check_twice_given(self, mechanism: Mechanism) -> None:
         if self.neighbours not in ("replace-one", mechanism.neighbours):
@@ -84,20 +138,30 @@ class Model(ModelQuestion, Selection):
                 "the mechanism object has a ledger, which would not see the coefficients: give the "
                 "ledger to the model"
             )
-        if not mechanism.epsilon < self.epsilon:
+        left = self._left()
+        if not mechanism.epsilon < left:
+            offset = "" if self.offset is None else f", {self.offset.epsilon:g} of it on an offset"
             raise InputError(
                 f"the mechanism object spends epsilon {mechanism.epsilon:g} on the selection, and "
-                f"the model may spend {self.epsilon:g} in all: nothing is left for coefficients. "
-                "Give the model the larger epsilon"
+                f"the model may spend {self.epsilon:g} in all{offset}: nothing is left for "
+                "coefficients. Give the model the larger epsilon"
             )
 
     @cached_property
     def method(self) -> CoefficientMechanism:
         """The method for coefficients, with what the selection leaves of epsilon."""
-        epsilon = decimal_rest(float(self.epsilon), self.made.epsilon)
+        epsilon = decimal_rest(float(self._left()), self.made.epsilon)
         neighbours = self.made.neighbours
         if check_method(self.coefficients) == "objective-perturbation":
-            return ObjectivePerturbation(epsilon, delta=self.delta, neighbours=neighbours)
+            ruled = self.coefficient_ridge is None and neighbours == "replace-one"
+            return ObjectivePerturbation(
+                epsilon,
+                delta=self.delta,
+                neighbours=neighbours,
+                tolerance=_TOLERANCE[self._labels] * max(self._weights or (1.0,))
+                if ruled
+                else None,
+            )
         if positive(self.delta, "delta", zero=True):
             raise InputError("noisy-statistics has no delta: leave it out, or at 0")
         return NoisyStatistics(epsilon, neighbours=neighbours)
@@ -113,28 +177,47 @@ class Model(ModelQuestion, Selection):
             selection.design,
             Labels(selection.y, selection.classes_named) if labels else selection.y,
             size=selection.size,
-            loss=loss,
+            loss=self.weighted(loss),
             x_bound=selection.x_bound,
             y_bound=selection.y_bound,
             radius=radius,
-            ridge=self.coefficient_ridge,
+            ridge=0.0 if self.coefficient_ridge is None else self.coefficient_ridge,
+            groups=selection.groups,
             origin=selection.origin,
+            present=selection.present,
         )
 
     def guarantee(self, problem: Problem | None = None) -> Guarantee:
         """Return what selection and coefficients guarantee together (T29)."""
         problem = problem or self.rehearsal()
-        return compose(
-            [self.made.guarantee(problem), self.method.guarantee(self.fit_problem(problem))]
-        )
+        model = self.settled(problem.n_rows)
+        fit = model.fit_problem(problem)
+        selects = model._selects(problem)
+        first = model._first_parts(fit)
+        if not first:
+            return compose([selects, model.method.guarantee(fit)])
+        coefficients = widest(model.method, fit) if model.offset else model.method.guarantee(fit)
+        return compose([with_share(part) for part in [*first, selects, coefficients]])
+
+    def _selects(self, problem: Problem) -> Guarantee:
+        return widest(self.made, problem) if self._around else self.made.guarantee(problem)
+
+    def slow(self, problem: Problem) -> str | None:
+        """Say, before anything is spent, if an exact draw may take long on some tables."""
+        model = self.settled(problem.n_rows)
+        return super(Model, model).slow(problem)
 
     def weaker(self, problem: Problem) -> str | None:
         """Say in what the selection's guarantee is weaker than what was asked for, if it is."""
-        return shortfall(self.made.guarantee(problem), self.made.epsilon)
+        model = self.settled(problem.n_rows)
+        return shortfall(model._selects(problem), model.made.epsilon)
 
     def release(self, table: Table | Problem, ledger: LedgerLike = None) -> LinearModel:  # type: ignore[override]
         """Spend the budget: select columns, then fit coefficients on them; charged once."""
         problem = self.posed(table)
+        return self.settled(problem.n_rows)._release(problem, self.check_ledger(ledger))
+
+    def _release(self, problem: Problem, ledger: Any) -> LinearModel:
         fit = self.fit_problem(problem)
         seed = self.checked_seed
         self.method.prepare(fit, seeded=seed is not None)  # said before anything is spent
@@ -146,30 +229,51 @@ class Model(ModelQuestion, Selection):
             | {"loss": loss_name(fit.loss), "radius": fit.radius, "ridge": fit.ridge},
         }
         randomness = as_randomness(seed)  # one stream for both draws
-        with charging(self.check_ledger(ledger), promise, asked) as write:
-            support = self.made.chosen(problem, randomness)
+        with charging(ledger, promise, asked) as write:
+            limits, scored = self._bounded(problem, randomness)
+            fit, start = self.fit_problem(scored), 0.0
+            if self.offset is not None:
+                start = self.offset.draw(fit, randomness)
+                fit = moved(fit, start)
+                scored = moved(scored, start) if self._around else scored
+            support = self.made.chosen(scored, randomness)
             values = self.method.fitted(fit, support, randomness)
-            model = self._in_words(problem, fit, support, values, promise, asked)
+            line = self._in_words(problem, support, values, start, limits)
+            model = replace(line, guarantee=promise.to_dict(), asked=asked)
             write(model.released())
         return model
 
     def _in_words(
         self,
         problem: Problem,
-        fit: Problem,
         support: tuple[int, ...],
         values: Sequence[float],
-        promise: Guarantee,
-        asked: dict[str, Any],
+        start: float,
+        target_limits: tuple[float, float] | None,
     ) -> LinearModel:
-        """Return the model in the owner's columns and units."""
+        """Return the model in the owner's columns and units; predictions begin at `start`."""
         schema, origin = self.schema, problem.origin
         seen = origin.seen(support)
-        constant = math.fsum(v for j, v in zip(support, values, strict=True) if j not in seen)
+        loss = chosen_loss(self.coefficients, self.coefficient_loss, self._labels)
+        if schema.columns is not None:
+            found, intercept = in_levels(schema, support, values, start, self.clip)
+            return LinearModel(
+                target=schema.target_name,
+                columns=tuple(str(schema.label(j)) for j in seen),
+                coefficients=found,
+                intercept=intercept,
+                classes=schema.target.classes,
+                probabilities=isinstance(loss, Logistic),
+                target_bounds=schema.target.limits,
+                positions=seen,
+                codings=tuple(schema.columns[j] for j in seen),
+                clip=self.clip,
+                offset=None if self.offset is None else self._in_units(start, target_limits),
+            )
+        own_constant = (v for j, v in zip(support, values, strict=True) if j not in seen)
+        constant = math.fsum([start, *own_constant])
         own = np.array([v for j, v in zip(support, values, strict=True) if j in seen])
-        line, intercept = in_units(
-            seen, own, constant, schema.limits, schema.target.limits, self.clip
-        )
+        line, intercept = in_units(seen, own, constant, schema.limits, target_limits, self.clip)
         lower, upper = narrowed(schema.limits, self.clip)
         return LinearModel(
             target=schema.target_name,
@@ -177,12 +281,11 @@ class Model(ModelQuestion, Selection):
             coefficients=tuple(float(line[j]) for j in seen),
             intercept=intercept,
             classes=schema.target.classes,
-            probabilities=isinstance(fit.loss, Logistic),
-            guarantee=promise.to_dict(),
-            asked=asked,
+            probabilities=isinstance(loss, Logistic),
             bounds=tuple((float(lower[j]), float(upper[j])) for j in seen),
-            target_bounds=schema.target.limits,
+            target_bounds=target_limits,
             positions=seen,
+            offset=None if self.offset is None else self._in_units(start, target_limits),
         )
 
     def _check_units(self) -> None:
@@ -216,6 +319,37 @@ def chosen_loss(method: Any, given: Any, labels: bool) -> Loss:
         kind = "labels of two classes" if labels else "numbers"
         raise InputError(f"the {loss.name} loss of the coefficients is not for {kind}")
     return loss
+
+
+def in_levels(
+    schema: Schema,
+    support: Sequence[int],
+    values: Sequence[float],
+    start: float,
+    clip: float,
+) -> tuple[tuple[float, ...], float]:
+    """Return the coefficients of numbers and levels, feature by feature, and the intercept.
+
+    The values are those of the coded columns, on the scale [-1, 1], in the order of the support;
+    what lies beyond the schema's columns is a constant. Predictions begin at `start`, too.
+    """
+    assert schema.columns is not None
+    low, high = (-1.0, 1.0)
+    if schema.target.limits is not None:
+        low, high = narrowed(schema.target.limits, clip)
+    half = high / 2 - low / 2
+    intercept = low / 2 + high / 2 + start * half
+    weights = half * np.asarray(values, dtype=np.float64)
+    found: list[float] = []
+    for feature in support:
+        if feature >= schema.n_columns:
+            intercept, weights = intercept + float(weights[0]), weights[1:]
+            continue
+        column = schema.columns[feature]
+        effects, shift = column.effects(weights[: column.width], clip)
+        found, intercept = [*found, *effects.tolist()], intercept + shift
+        weights = weights[column.width :]
+    return tuple(found), float(intercept)
 
 
 def in_units(

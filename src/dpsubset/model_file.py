@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from dpsubset.data.cells import pick_cells
+from dpsubset.data.columns import Column
+from dpsubset.data.described import column_of
 from dpsubset.errors import InputError, without_context
 from dpsubset.version import __version__
 
-__all__ = ["VERSION", "LinearModel", "read_model", "write_model"]
+__all__ = ["VERSION", "LinearModel", "label_columns", "read_model", "write_model"]
 
 FORMAT = "dpsubset model"
-VERSION = 2  # since 2 a record, with bounds; a model of version 1 has none, and clips nothing
+# Since 2 a record, with bounds; a model of version 1 has none, and clips nothing. Since 3 there may
+# be codings: what the columns hold, and what missing cells count as.
+VERSION = 3
 _LARGEST = 64 << 20  # bytes; a model file has a few thousand
 
 
@@ -27,7 +33,9 @@ _LARGEST = 64 << 20  # bytes; a model file has a few thousand
 class LinearModel:
     """A linear model over named columns: a number, or for two classes a margin.
 
-    Rows are clipped to the bounds of their columns, predicted numbers to those of the target.
+    Rows are clipped to the bounds of their columns, predicted numbers to those of the target. With
+    `codings` columns hold what a schema says: coefficients are then those of `labels`, one for each
+    level of a category, and missing values and unknown levels count as the schema says.
 
     >>> model = LinearModel("y", ("a",), (2.0,), 1.0)
     >>> model.predict(np.array([[3.0]]))
@@ -45,11 +53,21 @@ class LinearModel:
     bounds: tuple[tuple[float, float], ...] | None = None
     target_bounds: tuple[float, float] | None = None
     positions: tuple[int, ...] | None = None
+    codings: tuple[Column, ...] | None = None
+    clip: float = 1.0
+    offset: float | None = None  # which the intercept holds, too
     dpsubset: str = field(default=__version__, compare=False)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the coefficients belong to: columns, or their levels."""
+        return label_columns(self.columns, self.codings)
 
     def released(self) -> dict[str, Any]:
         """Return what was released, as records hold it."""
-        return {
+        codings = None if self.codings is None else [column.to_dict() for column in self.codings]
+        more = {"labels": list(self.labels), "codings": codings, "clip": self.clip}
+        return ({} if codings is None else more) | {
             "positions": None if self.positions is None else list(self.positions),
             "columns": list(self.columns),
             "coefficients": list(self.coefficients),
@@ -59,6 +77,7 @@ class LinearModel:
             "probabilities": self.probabilities,
             "bounds": None if self.bounds is None else [list(pair) for pair in self.bounds],
             "target_bounds": None if self.target_bounds is None else list(self.target_bounds),
+            **({} if self.offset is None else {"offset": self.offset}),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,13 +89,12 @@ class LinearModel:
             "dpsubset": self.dpsubset,
         }
 
-    def predict(self, X: NDArray[np.floating]) -> dict[str, Any]:
-        """Return predictions by name: the target, and where there are any, the second's chances."""
-        rows = X.astype(np.float64)
-        if self.bounds:
-            rows = np.clip(rows, *np.array(self.bounds).T)
-        with np.errstate(over="ignore", invalid="ignore"):  # what a huge coefficient gives
-            line = rows @ np.array(self.coefficients) + self.intercept
+    def predict(self, X: Any) -> dict[str, Any]:
+        """Return predictions by name: the target, and where there are any, the second's chances.
+
+        X has the model's columns, in their order; with codings as a data frame, by their names.
+        """
+        line = self.margins(X)
         target = self.target or "prediction"
         if self.classes is None:
             clipped = line if self.target_bounds is None else np.clip(line, *self.target_bounds)
@@ -86,6 +104,36 @@ class LinearModel:
             name = f"probability of {self.classes[1]}"
             named[f"the {name}" if name == target else name] = expit(line)
         return named
+
+    def margins(self, X: Any) -> NDArray[np.float64]:
+        """Return what the coefficients make of every row, before it is clipped or given a class."""
+        coefficients = np.array(self.coefficients)
+        with np.errstate(over="ignore", invalid="ignore"):  # what a huge coefficient gives
+            if self.codings is None:
+                rows = X.astype(np.float64)
+                if self.bounds:
+                    rows = np.clip(rows, *np.array(self.bounds).T)
+                return np.asarray(rows @ coefficients + self.intercept)
+            cells = pick_cells(X, self.columns)
+            line = np.full(len(cells[0]) if cells else 0, self.intercept)
+            for column, one in zip(self.codings, cells, strict=True):
+                effects = coefficients[: len(column.labels)]
+                coefficients = coefficients[len(column.labels) :]
+                line = line + column.predicted(one, effects, self.clip)
+            return line
+
+
+def label_columns(names: Sequence[str], codings: Sequence[Column] | None) -> tuple[str, ...]:
+    """Return what coefficients belong to: a column, a level of it, or its missing values.
+
+    >>> from dpsubset.data.category import Category
+    >>> label_columns(["region"], [Category(levels=("north", "south"))])
+    ('region=north', 'region=south')
+    """
+    if codings is None:
+        return tuple(names)
+    pairs = zip(names, codings, strict=True)
+    return tuple(f"{n}={label}" if label else n for n, c in pairs for label in c.labels)
 
 
 def write_model(model: LinearModel) -> str:
@@ -166,6 +214,7 @@ def _model(content: dict[str, Any]) -> LinearModel:
     released = content if old else _checked(content["released"], dict)
     classes, target = released["classes"], released["target"]
     bounds, target_bounds, positions = (None, None, None) if old else _bounds(released)
+    codings = released.get("codings") if content["version"] >= 3 else None
     model = LinearModel(
         target=target if target is None and not old else _checked(target, str),
         columns=tuple(_checked(name, str) for name in _checked(released["columns"], list)),
@@ -180,17 +229,27 @@ def _model(content: dict[str, Any]) -> LinearModel:
         bounds=bounds,
         target_bounds=target_bounds,
         positions=positions,
+        codings=None if codings is None else _codings(codings, released["columns"]),
+        clip=1.0 if codings is None else _number(released["clip"]),
+        offset=None if released.get("offset") is None else _number(released["offset"]),
         dpsubset=__version__ if old else _checked(content["dpsubset"], str),
     )
     count = len(model.columns)
-    parts = (model.columns, model.coefficients, model.bounds, model.positions)
-    if any(part is not None and len(part) != count for part in parts) or (
-        model.classes is not None and len(set(model.classes)) != 2
+    parts = (model.columns, model.bounds, model.positions)
+    if (
+        len(model.coefficients) != len(model.labels)
+        or any(part is not None and len(part) != count for part in parts)
+        or (model.classes is not None and len(set(model.classes)) != 2)
     ):
         raise ValueError
     if len(set(model.columns)) != count:
         raise ValueError
     return model
+
+
+def _codings(given: Any, names: list[str]) -> tuple[Column, ...]:
+    pairs = zip(_checked(given, list), names, strict=True)
+    return tuple(column_of(_checked(one, dict), f"column {name!r}") for one, name in pairs)
 
 
 def _bounds(released: dict[str, Any]) -> tuple[Any, Any, Any]:

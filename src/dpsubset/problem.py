@@ -6,7 +6,7 @@ import copy
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -15,15 +15,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive
-from dpsubset.designs import ColumnCache, Design, Features, Gram, as_design, unmasked
+from dpsubset.designs import (
+    ColumnCache,
+    Design,
+    Features,
+    Gram,
+    as_design,
+    bounded_blocks,
+    unmasked,
+)
 from dpsubset.designs.dense import NOT_FINITE
 from dpsubset.errors import InputError, UnprovenError, without_context
 from dpsubset.labels import Labels, as_labels
 from dpsubset.limits import Allowance
-from dpsubset.losses import Fit, Loss, as_loss
+from dpsubset.losses import Fit, Loss, Weighted, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
+from dpsubset.losses.weighted import weights_by_class
 
-__all__ = ["IMPRECISE", "RULES", "Origin", "Problem"]
+__all__ = ["IMPRECISE", "RULES", "TAKE_GROUPS", "Origin", "Problem"]
 
 RULES = ("tight", "largest", "paper")  # for the sensitivity of scores
 _NARROWEST = 1000.0  # what the tight rule may gain: rounding counts by as much more (T19.4)
@@ -32,6 +41,8 @@ IMPRECISE = (
     "a score could not be computed as precisely as the guarantee needs, so nothing is released; "
     "whether that happens depends on the data, so count the budget as spent. A larger ridge helps"
 )
+TAKE_GROUPS = "PermuteAndFlip, Exponential, Stepwise, TopR or Mistakes"
+_UNIT = 2.0**-53
 _REMEMBERED = 4096  # scores of supports that were fitted
 
 
@@ -40,12 +51,14 @@ class Origin:
     """Where a problem comes from, in its owner's words; all public.
 
     `asked` are the settings as records hold them. The owner's columns come first in the design,
-    `visible` of them, with `names` if they have any; those beyond are ours: a constant.
+    `visible` of them, with `names` if they have any; those beyond are ours: a constant. `levels`
+    are those of the columns that have some, by name.
     """
 
     asked: Mapping[str, Any]
     visible: int
     names: tuple[str, ...] | None = None
+    levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def seen(self, support: Iterable[int]) -> tuple[int, ...]:
         """Return the owner's columns among those of a support."""
@@ -59,11 +72,14 @@ class Origin:
         """
         places = list(self.seen(support))
         named = None if self.names is None else [self.names[j] for j in places]
-        return {"positions": places, "columns": named}
+        levels = {name: list(self.levels[name]) for name in named or () if name in self.levels}
+        return {"positions": places, "columns": named} | ({"levels": levels} if levels else {})
 
 
 class Problem:
-    """Which s columns best explain y? A score for every support, and how far one row can move it.
+    """Which s features best explain y? A score for every support, and how far one row can move it.
+
+    A feature is a column, or a block of columns that enter a support together (`groups`).
 
     Parameters
     ----------
@@ -74,7 +90,7 @@ class Problem:
         Clipped to [-y_bound, y_bound]; for a classification loss labels of two classes: -1 and
         +1, 0 and 1, booleans, or two strings.
     size : int
-        Number of columns in a support, the included ones counted.
+        Number of features in a support, the included ones counted.
     loss : str or Loss
         "squared", "absolute", "huber", "quantile" (regression), "hinge", "logistic",
         "huber_hinge" (classification); a parameter may follow a colon, as in "huber:0.1".
@@ -85,15 +101,25 @@ class Problem:
     ridge : float
         Weight of the squared norm of the coefficients, for the sum over rows.
     include, exclude : indices
-        Columns that every support contains, and columns that none contains.
+        Features that every support contains, and features that none contains.
     groups : list of lists of columns, optional
-        Features; in this version each holds one column.
+        The columns of each feature; every column is in one of them. Features are numbered by
+        their place here, and supports, `include` and `exclude` speak of features. A row whose
+        norm within a feature of several columns exceeds x_bound is scaled down to it, so that
+        such a feature moves scores no more than a column does (T32). By default feature j is
+        column j.
     classes : pair, optional
         The two classes of a classification target, as public knowledge. Read off the labels they
         are good for scores only: mechanisms that see more of the labels refuse such a problem,
         since one row may then exchange the classes of all others.
+    class_weights : pair or mapping {class: weight}, optional
+        Public weights of the two classes, in the order of `classes`, which must be given: rows of
+        a class count as often (T36). Never computed from the labels.
     origin : Origin, optional
         Where the problem comes from; a `Selection` fills it in.
+    present : array of bool (n,), optional
+        Which rows have a target. The others must be rows of zeros, which count for nothing in a
+        score (T33d); whatever counts rows leaves them out.
 
     Examples
     --------
@@ -104,6 +130,10 @@ class Problem:
     (0.0, 6)
     >>> problem
     <Problem: 2 of 4 columns; loss=Squared(), x_bound=1, y_bound=1, radius=2, ridge=0>
+    >>> bounds = {"x_bound": 1.0, "y_bound": 1.0, "radius": 2.0}
+    >>> blocks = Problem(X, y, size=1, **bounds, groups=[[0, 1], [2, 3]])
+    >>> blocks.score([0]), blocks.n_supports
+    (0.0, 2)
     """
 
     def __init__(
@@ -121,9 +151,13 @@ class Problem:
         exclude: Iterable[int] = (),
         groups: Sequence[Sequence[int]] | None = None,
         classes: Sequence[Any] | None = None,
+        class_weights: Any = None,
         origin: Origin | None = None,
+        present: NDArray[np.bool_] | None = None,
     ) -> None:
         self.loss = as_loss(loss)
+        if class_weights is not None:
+            self.loss = Weighted(self.loss, weights_by_class(class_weights, classes))
         self.x_bound = positive(x_bound, "x_bound")
         self.y_bound = 1.0 if self.loss.classification else positive(y_bound, "y_bound")
         self.radius = positive(radius, "radius")
@@ -142,12 +176,16 @@ class Problem:
         if self.y.size != self.design.n_rows:
             raise InputError("the target and the table have different numbers of rows")
         self.features = Features.of(groups, self.design.n_columns)
+        self.design = bounded_blocks(self.design, self.features)
         self._choose(size, include, exclude)
         self.origin = origin or Origin(self._asked(), len(self.features))
+        self.present = present
 
     def _asked(self) -> dict[str, Any]:
         """Return what is asked, where nobody said it in other words."""
+        groups = None if self.groups is None else [list(group) for group in self.groups]
         return {
+            **({} if groups is None else {"groups": groups}),
             "table": None,
             "target": None,
             "schema": None,
@@ -189,10 +227,14 @@ class Problem:
         low, high = max(1, len(self.include)), p - len(self.exclude)
         if not low <= self.size <= high:
             raise InputError(
-                f"size is {self.size}; with {p} columns, {len(self.include)} included and "
+                f"size is {self.size}; with {p} {self._called}, {len(self.include)} included and "
                 f"{len(self.exclude)} excluded it must lie between {low} and {high}"
             )
         self.free: NDArray[np.intp] = np.delete(np.arange(p), [*self.include, *self.exclude])
+        self.most_columns: int = self.size  # that a support can have; public
+        if not self.features.identity:
+            more = self.size - len(self.include)
+            self.most_columns = self.features.most_columns(self.include, self.free, more)
 
     def __repr__(self) -> str:
         """Return what is public; the number of rows need not be."""
@@ -200,8 +242,9 @@ class Problem:
         fixed = {"included": len(self.include), "excluded": len(self.exclude)}
         counts = "".join(f", {count} {name}" for name, count in fixed.items() if count)
         return (
-            f"<Problem: {self.size} of {self.n_columns} columns{counts}; loss={self.loss!r}, "
-            f"x_bound={self.x_bound:g}, {y_bound}radius={self.radius:g}, ridge={self.ridge:g}>"
+            f"<Problem: {self.size} of {self.n_columns} {self._called}{counts}; "
+            f"loss={self.loss!r}, x_bound={self.x_bound:g}, {y_bound}radius={self.radius:g}, "
+            f"ridge={self.ridge:g}>"
         )
 
     @property
@@ -211,8 +254,17 @@ class Problem:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns (features)."""
+        """Number of features to choose from: of columns, unless there are groups."""
         return len(self.features)
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...] | None:
+        """The columns of every feature; None if feature j is column j."""
+        return self.features.groups
+
+    @property
+    def _called(self) -> str:
+        return "columns" if self.features.identity else "features"
 
     @property
     def allowed(self) -> tuple[int, ...]:
@@ -243,6 +295,7 @@ class Problem:
             ridge=self.ridge,
             include=self.include,
             exclude=self.exclude,
+            groups=self.groups,
             origin=self.origin,
         )
 
@@ -270,12 +323,29 @@ class Problem:
     def precision(self, rule: str = "tight", reach: float | None = None) -> float:
         """Return the rounding of a score, in units of n times the sensitivity (T19.4)."""
         size = self.sensitivity("largest", reach) / self.sensitivity(rule, reach)
-        return self.loss.precision * size
+        return self.rounding(reach) * size
+
+    def rounding(self, reach: float | None = None) -> float:
+        """Return the rounding of a score in units of n times the largest loss (T19).
+
+        It is the loss's own, unless blocks have so many columns that rounding may be more (T32);
+        from public numbers only. `reach` as for the sensitivity.
+        """
+        if self.features.identity:
+            return self.loss.precision
+        k = self.most_columns
+        scaling = 12 * (k + 4) * _UNIT
+        if not self.quadratic:
+            return max(self.loss.precision, 1.1e-11 + 500 * (k + 2) * _UNIT + scaling)
+        t_bound = reach or self.radius * self.x_bound * math.sqrt(self.size)
+        trace = t_bound**2 + (k * self.y_bound**2 if self.ridge else 0.0)
+        solving = 5 * (3 * k + 1) * _UNIT * trace / (self.y_bound + t_bound) ** 2
+        return max(self.loss.precision, 7e-13 + k * _UNIT + solving + scaling)
 
     @property
     def slack(self) -> float:
         """Bound on the rounding error of a score or a lower bound (T19)."""
-        return self.loss.precision * max(self.n_rows, 1) * self.sensitivity("largest")
+        return self.rounding() * max(self.n_rows, 1) * self.sensitivity("largest")
 
     def within(self, allowance: Allowance) -> Problem:
         """Return the same problem for a job whose fits end, by OutOfTime, with the job's seconds.
@@ -300,7 +370,8 @@ class Problem:
         """What to call between parts of long work; None without a limit on seconds."""
         return self.allowance.check if self.allowance.timed else None
 
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what copies of the problem share under a name, made when first asked for."""
         if name not in self._shared:
             self._shared[name] = make()
         return self._shared[name]
@@ -308,12 +379,12 @@ class Problem:
     @cached_property
     def gram(self) -> Gram:
         """Inner products of the columns, on demand."""
-        return cast(Gram, self._once("gram", lambda: Gram(self.design)))
+        return cast(Gram, self.once("gram", lambda: Gram(self.design)))
 
     @cached_property
     def columns(self) -> ColumnCache:
         """Columns as contiguous vectors, on demand."""
-        return cast(ColumnCache, self._once("columns", lambda: ColumnCache(self.design)))
+        return cast(ColumnCache, self.once("columns", lambda: ColumnCache(self.design)))
 
     @property
     def quadratic(self) -> bool:
@@ -323,12 +394,12 @@ class Problem:
     @cached_property
     def correlations(self) -> Floats:
         """X'y."""
-        return cast(Floats, self._once("correlations", lambda: self.design.correlate(self.y)))
+        return cast(Floats, self.once("correlations", lambda: self.design.correlate(self.y)))
 
     @cached_property
     def energy(self) -> float:
         """y'y, the score of the empty support."""
-        return cast(float, self._once("energy", lambda: float(np.sum(self.y**2))))  # pairwise sums
+        return cast(float, self.once("energy", lambda: float(np.sum(self.y**2))))  # pairwise sums
 
     @property
     def magnitude(self) -> float:
@@ -345,11 +416,11 @@ class Problem:
         return self.enclose(self.as_support(support))
 
     def as_support(self, support: Iterable[int]) -> NDArray[np.intp]:
-        """Return a support as sorted column indices, or say what is wrong with it."""
+        """Return a support as sorted indices of features, or say what is wrong with it."""
         chosen = _indices(support, self.n_columns, "support")
         if len(chosen) != self.size:
             raise InputError(
-                f"the support has {len(chosen)} columns; this problem has size {self.size}"
+                f"the support has {len(chosen)} {self._called}; this problem has size {self.size}"
             )
         return np.array(chosen, dtype=np.intp)
 
@@ -411,6 +482,15 @@ def check_problem(problem: Any) -> None:
         raise InputError(
             f"a Problem is needed, not {type(problem).__name__}: Problem(X, y, size=..., "
             "x_bound=..., y_bound=..., radius=...)"
+        )
+
+
+def check_single(problem: Problem, who: str, instead: str) -> None:
+    """Refuse features of several columns, where there is no form for them."""
+    if not problem.features.identity:
+        raise InputError(
+            f"{who} chooses single columns, and this problem has groups of columns as features; "
+            f"use {instead}"
         )
 
 

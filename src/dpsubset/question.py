@@ -9,13 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ModelQuestion", "Question", "option"]
+__all__ = ["ModelQuestion", "Question", "default_loss", "option"]
 
 MECHANISM_NAMES = (
     "permute-and-flip, exponential, top-r, mistakes; stepwise, which takes bounded time on every "
     "table; the baselines markov-chain, sample-aggregate, "
     "lasso-stability (sample-aggregate under replace-one only)"
 )
+
+
+def default_loss(labels: bool) -> str:
+    """Return the loss of a selection where none is named.
+
+    >>> default_loss(labels=True)
+    'logistic'
+    """
+    return "logistic" if labels else "huber:0.2"
 
 
 def option(default: Any, group: str, text: str, typed: Any = None) -> Any:
@@ -32,18 +41,31 @@ class Question:
 
     size: int = option(5, "question", "How many columns to select, those always included counted.")
     loss: Any = option(
-        "huber:0.2",
+        None,
         "question",
         "For a target of numbers: squared, absolute, quantile, huber, with a parameter as in "
         "quantile:0.9 and huber:0.1. For two classes: hinge, logistic, huber_hinge; the target "
-        "needs no bounds then.",
-        str,
+        "needs no bounds then. If not given, huber:0.2; logistic where classes are named.",
+        str | None,
+    )
+    class_weights: Any = option(
+        None,
+        "question",
+        "For two classes: public weights of their rows, no=1,yes=5, for selection and "
+        "coefficients. They must not be computed from the table.",
+        str | None,
     )
     always_include: Any = option(
-        (), "question", "A column to select in any case; may be repeated.", list[str] | None
+        (),
+        "question",
+        "Columns to select in any case, a,b,c, quoted as in --features; may be repeated.",
+        list[str] | None,
     )
     exclude: Any = option(
-        (), "question", "A column never to select; may be repeated.", list[str] | None
+        (),
+        "question",
+        "Columns never to select, a,b,c, quoted as in --features; may be repeated.",
+        list[str] | None,
     )
     intercept: bool = option(
         True,
@@ -60,13 +82,19 @@ class Question:
         "privacy",
         "replace-one, or add-remove (the number of rows is private, too).",
     )
-    offset_share: float = option(
+    offset_share: float | None = option(
         0.0,
         "privacy",
         "The part of epsilon that buys an offset of all predictions: a private median of the "
         "target, or the log odds of the second class; 0 for none. It is released, too. Helps where "
         "a target lies far from the middle of its bounds, or a class is rare, and the radius is "
         "small.",
+    )
+    target_bounds_share: float = option(
+        0.1,
+        "privacy",
+        "With --private-target-bounds: the part of epsilon that buys bounds of the target, around "
+        "two private quantiles of it.",
     )
     seed: Any = option(
         None,
@@ -119,7 +147,17 @@ class ModelQuestion(Question):
 
     epsilon: float = option(1.0, "privacy", "The privacy budget: selection and coefficients.")
     selection_share: float = option(
-        0.5, "privacy", "The part of epsilon for the selection (between 0 and 1)."
+        0.5,
+        "privacy",
+        "The part for the selection (between 0 and 1) of what the offset leaves of epsilon.",
+    )
+    offset_share: float | None = option(
+        None,
+        "privacy",
+        "The part of epsilon that buys an offset of all predictions, to which a model falls back "
+        "where epsilon is too small for coefficients: the target's centre, or the log odds of the "
+        "second class; 0 for none. If not given, 50 / (epsilon n), at least 0.01 and at most 0.9; "
+        "0.1 under add-remove. It is released, too.",
     )
     delta: float = option(
         0.0,
@@ -145,6 +183,9 @@ class ModelQuestion(Question):
         "coefficients",
         "Largest norm; if not given 2, for squared loss 1, for labels 10.",
     )
-    coefficient_ridge: float = option(
-        0.0, "coefficients", "Weight of their squared norm; more is taken where it must be."
+    coefficient_ridge: float | None = option(
+        None,
+        "coefficients",
+        "Weight of their squared norm; more is taken where it must be. If not given, as much as "
+        "keeps noise small, by epsilon and the number of rows; 0 under add-remove.",
     )

@@ -18,15 +18,18 @@ from typing import Any
 import numpy as np
 
 from dpsubset.checks import positive, yes_or_no
-from dpsubset.data.bounds import narrowed
+from dpsubset.data.bounds import narrowed, rescale_target
 from dpsubset.data.frames import Table, column_positions
 from dpsubset.data.schema import Schema
+from dpsubset.data.target import ANY, PRIVATE
 from dpsubset.errors import InputError, at_once
-from dpsubset.losses import Loss, as_loss
+from dpsubset.losses import Loss, Weighted, as_loss
+from dpsubset.losses.weighted import weights_by_class
 from dpsubset.mechanisms import Exponential, Mechanism, PermuteAndFlip, Release
 from dpsubset.mechanisms.named import OWN_OPTIONS, UNSCALED, make_mechanism
-from dpsubset.mechanisms.offset import PrivateOffset, moved, widest
-from dpsubset.privacy import Guarantee, as_randomness, compose
+from dpsubset.mechanisms.offset import PrivateOffset, moved, widest, with_target
+from dpsubset.mechanisms.target_bounds import TargetBounds
+from dpsubset.privacy import Guarantee, Randomness, as_randomness, compose
 from dpsubset.privacy.guarantee import (
     decimal_rest,
     decimal_sum,
@@ -36,10 +39,10 @@ from dpsubset.privacy.guarantee import (
 )
 from dpsubset.privacy.ledger import LedgerLike, as_ledger
 from dpsubset.problem import Origin, Problem
-from dpsubset.question import Question
+from dpsubset.question import Question, default_loss
 from dpsubset.records import charging
 
-__all__ = ["Selection", "check_seed", "loss_name", "shortfall"]
+__all__ = ["Selection", "check_seed", "loss_name", "shortfall", "with_share"]
 
 # From docs/hardness.md: sizes and rows from which some tables take long, for a loss that bends and
 # for one that is straight but for its kinks.
@@ -75,6 +78,7 @@ class Selection(Question):
             partial(positive, self.ridge, "ridge", zero=True),
             partial(yes_or_no, self.intercept, self._called("intercept")),
             lambda: as_loss(self.loss),
+            lambda: self._weights,
             lambda: self.made,
             lambda: self.checked_seed,
             self._check_columns,
@@ -84,7 +88,12 @@ class Selection(Question):
         self.guarantee()  # on no rows: what is wrong for all tables shows now
 
     def _make_plain(self) -> None:
-        """Turn numbers of numpy and fractions into Python's own, which records can hold."""
+        """Turn numbers of numpy and fractions into Python's own, which records can hold.
+
+        A loss that was not named is that of the target's kind.
+        """
+        if self.loss is None:
+            object.__setattr__(self, "loss", default_loss(self.schema.target.limits is None))
         for name in (f.name for f in fields(self) if f.metadata):
             value = getattr(self, name)
             if isinstance(value, np.generic):
@@ -105,6 +114,22 @@ class Selection(Question):
         if as_loss(self.loss).classification != labels:
             kind = "labels of two classes" if labels else "numbers"
             raise InputError(f"the {as_loss(self.loss).name} loss is not for a target of {kind}")
+
+    def weighted(self, loss: Loss) -> Loss:
+        """Return a loss with the weights of the classes, if there are any (T36)."""
+        return loss if self._weights is None else Weighted(loss, self._weights)
+
+    @cached_property
+    def _weights(self) -> tuple[float, float] | None:
+        if self.class_weights is None:
+            return None
+        target = self.schema.target
+        if target.limits is not None:
+            raise InputError(
+                f"{self._called('class_weights')} are for labels of two classes; the target holds "
+                "numbers"
+            )
+        return weights_by_class(self.class_weights, target.classes)
 
     def _check_columns(self) -> None:
         p, included, excluded = self.schema.n_columns, self._included, self._excluded
@@ -144,34 +169,58 @@ class Selection(Question):
     @cached_property
     def offset(self) -> PrivateOffset | None:
         """What draws the offset of all predictions, if there is to be one (T39)."""
-        share = self.offset_share
+        share = self._checked_share("offset_share", "no offset")
+        return None if share == 0 else PrivateOffset(self._part(share), self._relation)
+
+    @cached_property
+    def target_bounds(self) -> TargetBounds | None:
+        """What draws the bounds of the target, if they are to be private (T37)."""
+        share = self._checked_share("target_bounds_share", "none")
+        if not self.schema.target.private:
+            return None
+        if share == 0:
+            raise InputError(
+                f"{self._called('target_bounds_share')} is 0: private bounds of the target take a "
+                "part of epsilon"
+            )
+        return TargetBounds(self._part(share), self._relation)
+
+    def _checked_share(self, name: str, none: str) -> float:
+        share = getattr(self, name)
         good = isinstance(share, Real) and not isinstance(share, bool)
         if not (good and 0.0 <= share < 1.0):
             raise InputError(
-                f"{self._called('offset_share')} must be 0 (no offset) or a number below 1, not "
-                f"{share!r}"
+                f"{self._called(name)} must be 0 ({none}) or a number below 1, not {share!r}"
             )
-        if share == 0:
-            return None
-        whole = positive(self._selection_epsilon(), "epsilon")
-        exact = Fraction(repr(float(share))) * Fraction(repr(whole))  # 0.05 of 3 is 0.15
-        return PrivateOffset(rounded_down(exact), self.neighbours)
+        return float(share)
+
+    def _part(self, share: float) -> float:
+        """Return a part of epsilon, as a decimal: 0.05 of 3 is 0.15."""
+        whole = positive(self.epsilon, "epsilon")
+        return rounded_down(Fraction(repr(share)) * Fraction(repr(whole)))
+
+    @property
+    def _relation(self) -> str:
+        """Which tables are neighbours; a mechanism object may say so instead."""
+        mechanism = self.mechanism
+        return mechanism.neighbours if isinstance(mechanism, Mechanism) else self.neighbours
 
     def _check_offset(self) -> None:
         """Refuse an offset where it would change nothing, or its guarantee would not hold."""
-        if self.offset is None:
+        self.target_bounds  # noqa: B018 - its share is checked
+        if self.offset is None and self.target_bounds is None:
             return
-        name = self._called("offset_share")
+        name = self._called("target_bounds_share" if self.offset is None else "offset_share")
         if not isinstance(self.mechanism, str):
             raise InputError(
                 f"{name} is for mechanisms by name: a mechanism object brings its own epsilon"
             )
-        if self.mechanism in UNSCALED:
+        if self.mechanism in UNSCALED and self.offset is not None:
             raise InputError(f"{self.mechanism} looks at no scores: leave {name} at 0")
         if self.made.guarantee(self.rehearsal()).condition is not None:
             raise InputError(
-                f"the guarantee of {self.mechanism} has a condition on the table, which an offset "
-                f"would change: leave {name} at 0, or choose a mechanism without a condition"
+                f"the guarantee of {self.mechanism} has a condition on the table, which {name} "
+                "would change: leave it out, or choose a mechanism without a condition"
             )
         if self.schema.target.limits is None and self.schema.target.classes is None:
             raise InputError(
@@ -182,19 +231,16 @@ class Selection(Question):
     @property
     def _spent(self) -> float:
         """What mechanism and offset spend together, if nothing weakens the guarantee."""
-        own = [] if self.offset is None else [self.offset.epsilon]
+        own = [part.epsilon for part in (self.target_bounds, self.offset) if part is not None]
         return decimal_sum([self.made.epsilon, *own])
 
     @cached_property
     def made(self) -> Mechanism:
         """The mechanism: the one that was given, or made by its name and options."""
         if isinstance(self.mechanism, str):
-            epsilon = self._selection_epsilon()
-            if self.offset is not None:
-                epsilon = decimal_rest(epsilon, self.offset.epsilon)
             return make_mechanism(
                 self.mechanism,
-                epsilon,
+                self._selection_epsilon(),
                 neighbours=self.neighbours,
                 sensitivity=self.sensitivity,
                 max_seconds=self.max_seconds,
@@ -215,8 +261,25 @@ class Selection(Question):
         return {name: getattr(self, name) for name in OWN_OPTIONS}
 
     def _selection_epsilon(self) -> float:
-        """Return what a mechanism given by its name may spend, and its offset."""
-        return self.epsilon
+        """Return what a mechanism given by its name may spend."""
+        return self._left()
+
+    def _left(self) -> float:
+        """Return what the target's bounds and the offset leave of epsilon."""
+        before = [part.epsilon for part in (self.target_bounds, self.offset) if part is not None]
+        if not before:
+            return self.epsilon
+        whole, spent = positive(self.epsilon, "epsilon"), decimal_sum(before)
+        if not spent < whole:
+            raise InputError(
+                f"{self._called('offset_share')} and {self._called('target_bounds_share')} leave "
+                "nothing of epsilon for the selection: make them smaller"
+            )
+        return decimal_rest(whole, spent)
+
+    def settled(self, rows: int) -> Selection:
+        """Return the same with all that depends on the number of rows, where that is public."""
+        return self
 
     def _check_twice_given(self, mechanism: Mechanism) -> None:
         for name, default in (("epsilon", 1.0), ("neighbours", "replace-one")):
@@ -236,30 +299,33 @@ class Selection(Question):
         Under replace-one the number of rows is public and must not be zero; under add-remove it is
         private, so an empty table is a table like any other.
         """
-        design, target = self.schema.read(table, self.clip)
-        if not design.n_rows and self.made.neighbours == "replace-one" and not rehearsal:
+        schema = self.schema
+        rows = schema.read(table, self.clip, constant=bool(self.intercept))
+        if not rows.design.n_rows and self.made.neighbours == "replace-one" and not rehearsal:
             raise InputError(
                 "the table has 0 sample(s) (no rows) while a minimum of 1 is required when one row "
                 "is replaced by another (replace-one)"
             )
         size, include = int(self.size), self._included
-        visible = design.n_columns
+        visible = schema.n_columns
+        asked = self.settled(rows.design.n_rows).asked()
         if self.intercept:
             # The constant column comes last, is always included, and no record shows it.
             size, include = size + 1, (*include, visible)
-            design = design.with_ones()
         return Problem(
-            design,
-            target,
+            rows.design,
+            rows.target,
             size=size,
-            loss=self.loss,
+            loss=self.weighted(as_loss(self.loss)),
             x_bound=1.0,
             y_bound=1.0,
             radius=self.radius,
             ridge=self.ridge,
             include=include,
             exclude=self._excluded,
-            origin=Origin(self.asked(), visible, self.schema.names),
+            groups=rows.groups,
+            origin=Origin(asked, visible, schema.names, schema.levels),
+            present=rows.present,
         )
 
     def asked(self) -> dict[str, Any]:
@@ -282,8 +348,13 @@ class Selection(Question):
         }
         if self.offset is not None:
             asked["offset_share"] = self.offset_share
+        if self.target_bounds is not None:
+            asked |= {"target_bounds": PRIVATE, "target_bounds_share": self.target_bounds_share}
         if schema.target.classes is not None:
             asked["classes"] = [str(name) for name in schema.target.classes]
+        if self._weights is not None and schema.target.classes is not None:
+            names = map(str, schema.target.classes)
+            asked["class_weights"] = dict(zip(names, self._weights, strict=True))
         if isinstance(self.seed, Integral):
             asked["seed"] = int(self.seed)
         return asked
@@ -294,10 +365,15 @@ class Selection(Question):
         The number of rows matters for few mechanisms, under replace-one only.
         """
         problem = problem or self.rehearsal()
-        if self.offset is None:
+        first = self._first_parts(problem)
+        if not first:
             return self.made.guarantee(problem)
-        parts = [self.offset.guarantee(problem), widest(self.made, problem)]
-        return compose([_with_share(part) for part in parts])
+        return compose([with_share(part) for part in [*first, widest(self.made, problem)]])
+
+    def _first_parts(self, problem: Problem) -> list[Guarantee]:
+        """Return what is guaranteed of all that is drawn before the columns."""
+        bounds = [] if self.target_bounds is None else [self.target_bounds.guarantee(problem)]
+        return bounds + ([] if self.offset is None else [self.offset.guarantee(problem)])
 
     def weaker(self, problem: Problem) -> str | None:
         """Say in what the guarantee is weaker than the epsilon asked for, if it is."""
@@ -325,39 +401,55 @@ class Selection(Question):
     def release(self, table: Table | Problem, ledger: LedgerLike = None) -> Release:
         """Spend the budget: select columns of a table, or of the problem it poses."""
         problem = self.posed(table)
-        if self.offset is not None:
-            return self._release_with(self.offset, problem, ledger)
+        if self.offset is not None or self.target_bounds is not None:
+            return self._release_in_parts(problem, ledger)
         mechanism = copy(self.made)
         mechanism.ledger = self.check_ledger(ledger) or mechanism.ledger
         if self.seed is None:
             return mechanism.release(problem)
         return mechanism.experiment(problem, self.checked_seed)
 
-    def _release_with(self, offset: PrivateOffset, problem: Problem, ledger: LedgerLike) -> Release:
-        """Release an offset, then columns for predictions that start from it; charged once."""
+    def _release_in_parts(self, problem: Problem, ledger: LedgerLike) -> Release:
+        """Release bounds, an offset, then columns for predictions around it; charged once."""
         seed = self.checked_seed
         randomness = as_randomness(seed)  # one stream for both draws
         promise = seeded_if(seed is not None, self.guarantee(problem))
         asked, origin = self.made.asked(problem), problem.origin
         with charging(self.check_ledger(ledger), promise, asked) as write:
-            start = offset.draw(problem, randomness)
-            support = self.made.chosen(moved(problem, start), randomness)
-            told = self._in_units(start)
-            write(origin.released(support) | {"offset": told})
-        return Release.of(origin, support, promise, asked, told)
+            limits, scored = self._bounded(problem, randomness)
+            told = None
+            if self.offset is not None:
+                start = self.offset.draw(scored, randomness)
+                scored, told = moved(scored, start), self._in_units(start, limits)
+            support = self.made.chosen(scored, randomness)
+            drawn = None if self.target_bounds is None else limits
+            release = Release.of(origin, support, promise, asked, told, drawn)
+            write(release.to_dict()["released"])
+        return release
 
-    def _in_units(self, offset: float) -> float:
+    def _bounded(
+        self, problem: Problem, randomness: Randomness
+    ) -> tuple[tuple[float, float] | None, Problem]:
+        """Return the bounds of the target, drawn if need be, and the problem within them."""
+        if self.target_bounds is None:
+            return self.schema.target.limits, problem
+        raw = problem.y * ANY[1]
+        limits = self.target_bounds.draw(raw, randomness)
+        target = rescale_target(raw, narrowed(limits, self.clip))
+        return limits, with_target(problem, target, problem.loss)
+
+    def _in_units(self, offset: float, limits: tuple[float, float] | None) -> float:
         """Return an offset in the units of the target; log odds have none."""
-        if self.schema.target.limits is None:
+        if limits is None:
             return offset
-        lower, upper = narrowed(self.schema.target.limits, self.clip)
+        lower, upper = narrowed(limits, self.clip)
         return float(lower / 2 + upper / 2 + offset * (upper / 2 - lower / 2))
 
     def posed(self, table: Table | Problem) -> Problem:
         """Return the problem of a table; one that another selection posed is refused."""
         if not isinstance(table, Problem):
             return self.problem(table)
-        if table.origin.asked != self.asked():
+        if table.origin.asked != self.settled(table.n_rows).asked():
             raise InputError(
                 "the problem was not posed by this selection: make it with .problem(table)"
             )
@@ -395,7 +487,7 @@ class Selection(Question):
         return cls(**{**given, "schema": Schema.from_dict(given["schema"])})
 
 
-def _with_share(part: Guarantee) -> Guarantee:
+def with_share(part: Guarantee) -> Guarantee:
     """Return a guarantee whose name says what it takes of epsilon."""
     return replace(part, mechanism=f"{part.mechanism} (epsilon {rounded_up(part.epsilon)})")
 

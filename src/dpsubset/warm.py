@@ -35,6 +35,9 @@ def warm_up() -> None:
     Exponential(epsilon=1.0).draw(small, 1, random_state=0)
     search.top(small, 20)
     search.best_by_mistakes(small)
+    grouped = [[3 * g, 3 * g + 1, 3 * g + 2] for g in range(10)]
+    blocks = Problem(table.X, table.y, size=3, x_bound=0.5, y_bound=0.5, radius=1.1, groups=grouped)
+    search.best(blocks)
 
 
 if __name__ == "__main__":

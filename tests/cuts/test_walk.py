@@ -18,20 +18,27 @@ from dpsubset import Problem
 from dpsubset.cuts import walk
 
 FALSE_ALARM = 1e-4
+KINDS = ("plain", "wide", "blocks")
 SHAPES = ((4, 1), (9, 2), (8, 3), (9, 4), (9, 5), (8, 6), (6, 6), (75, 1), (70, 2))
 
 
-def make_form(seed: int, k: int, wide: bool = False) -> walk.Form:
-    """Return the form of a random table with a ridge; `wide` has fewer rows than columns."""
+def make_form(seed: int, k: int, kind: str = "plain") -> walk.Form:
+    """Return the form of a random table of k features with a ridge.
+
+    "wide" has fewer rows than columns, "blocks" has features of one to three columns.
+    """
     rng = np.random.default_rng([seed, k])
-    X = rng.normal(size=(max(2, k // 2) if wide else k + 10, k)) + 0.5 * rng.normal(size=(1, k))
+    widths = np.arange(k) * 5 % 3 + 1 if kind == "blocks" else np.ones(k, dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(widths)])
+    n, p = max(2, k // 2) if kind == "wide" else k + 10, int(starts[-1])
+    X = rng.normal(size=(n, p)) + 0.5 * rng.normal(size=(1, p))
     y = X[:, 0] - X[:, -1] + rng.normal(size=len(X))
     ridge = 0.5
-    return walk.Form(X.T @ X + ridge * np.eye(k), X.T @ y, float(y @ y), ridge)
+    return walk.Form(X.T @ X + ridge * np.eye(p), X.T @ y, float(y @ y), ridge, starts)
 
 
-def brute(form: walk.Form, columns: Any) -> float:
-    index = list(columns)
+def brute(form: walk.Form, features: Any) -> float:
+    index = [j for g in features for j in range(form.starts[g], form.starts[g + 1])]
     b = form.b[index]
     return form.base - float(b @ np.linalg.solve(form.H[np.ix_(index, index)], b))
 
@@ -74,11 +81,11 @@ def lights(form: walk.Form, k: int, t: int) -> list[float]:
     return [-math.inf, top, (top + everything) / 2, everything + 1.0]
 
 
-@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("k", "t"), SHAPES)
-def test_parts_and_their_bounds(monkeypatch, k: int, t: int, wide: bool) -> None:
+def test_parts_and_their_bounds(monkeypatch, k: int, t: int, kind: str) -> None:
     """Every support lies in one part; bounds are exact where they are kept, valid elsewhere."""
-    form, other = make_form(0, k, wide), make_form(1, k, wide)
+    form, other = make_form(0, k, kind), make_form(1, k, kind)
     scores = {s: brute(form, s) for s in combinations(range(k), t)}
     kinds = set()
     for light in lights(form, k, t):
@@ -123,9 +130,10 @@ def test_parts_and_their_bounds(monkeypatch, k: int, t: int, wide: bool) -> None
     assert kinds == ({"kept", "common"} if math.comb(k, t) > 2 else {"kept"})
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("k", "t"), SHAPES)
-def test_streamed_parts_weigh_what_kept_ones_do(monkeypatch, k: int, t: int) -> None:
-    forms = [make_form(seed, k) for seed in range(3)]
+def test_streamed_parts_weigh_what_kept_ones_do(monkeypatch, k: int, t: int, kind: str) -> None:
+    forms = [make_form(seed, k, kind) for seed in range(3)]
     parts = survey(monkeypatch, forms[0], t, -math.inf, (1, 5))
     count = parts.length.size
     which = np.arange(count)
@@ -280,7 +288,9 @@ def test_bounds_hold_for_every_multiplier_of_the_ball(radius: float, factor: flo
     eigen, vectors = np.linalg.eigh(matrix[np.ix_(index, index)])
     norms = np.linalg.norm((vectors.T @ b[index])[:, None] / (eigen[:, None] + mus), axis=0)
     mu = factor * mus[int(np.argmax(norms <= radius))]
-    form = walk.Form(matrix + mu * np.eye(8), b, float(y @ y) - mu * radius**2, 0.2 + mu)
+    form = walk.Form(
+        matrix + mu * np.eye(8), b, float(y @ y) - mu * radius**2, 0.2 + mu, np.arange(9)
+    )
     found, count, kept = walk.survey(form, 3, 1.0, -math.inf, 100, 1000, 160)
     parts = walk.Parts(*(v[:count] for v in found))
     bounds = np.full(kept, -math.inf)

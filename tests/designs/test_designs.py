@@ -173,6 +173,11 @@ def test_gram_on_demand_equals_full(asked: list[list[int]]) -> None:
 def test_features() -> None:
     assert Features.of(None, 4).columns([3, 1]).tolist() == [3, 1]
     assert len(Features.of([[0], [1]], 2)) == 2
-    for groups in ([[0, 1], [2]], [[1], [0], [2]], [[0], [0], [1]], [[0]]):
-        with pytest.raises(InputError, match="every feature is one column"):
+    features = Features.of([[3], [1, 2], [0]], 4)
+    assert len(features) == 3
+    assert features.columns([1, 0]).tolist() == [1, 2, 3]
+    assert features.sum(np.array([1.0, 2.0, 3.0, 4.0])).tolist() == [4.0, 5.0, 1.0]
+    assert features.of_column.tolist() == [2, 1, 1, 0]
+    for groups in ([[0, 1]], [[0], [0], [1], [2]], [[0]], [[0, 1, 2], []], [[0, 1, True]], 3, [0]):
+        with pytest.raises(InputError, match="every column in exactly one"):
             Features.of(groups, 3)

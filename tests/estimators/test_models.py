@@ -203,7 +203,7 @@ def far_from_optimum(model: Any, loss: str, radius: float, ridge: float = 1.0) -
     return float(np.abs(shown - X @ line - intercept).max() / (1.0 if labels else 20.0))
 
 
-MANY = {"epsilon": 600.0, "coefficient_ridge": 1.0}
+MANY = {"epsilon": 600.0, "coefficient_ridge": 1.0, "offset_share": 0}
 NOISY = {**MANY, "coefficients": "noisy-statistics", "epsilon": 1e6}
 
 
@@ -249,7 +249,7 @@ def test_rows_are_clipped_to_the_bounds_of_the_fit_and_predictions_to_the_target
         assert not np.allclose(line, wild @ model.coef_ + model.intercept_)
         np.testing.assert_array_equal(model.bounds_X_, [middle - half, middle + half])
     assert model.bounds_y_ == TARGET
-    steep = regressor(epsilon=1e3, bounds_y=(70.0, 74.0), n_features_to_select=1).fit(X, y)
+    steep = regressor(**MANY, bounds_y=(70.0, 74.0), n_features_to_select=1).fit(X, y)
     line = X @ steep.coef_ + steep.intercept_
     assert line.max() > 74 > 70 > line.min()
     assert steep.predict(X).max() == 74
@@ -416,14 +416,17 @@ def test_an_empty_table_under_add_remove(spent: list[str]) -> None:
 @pytest.mark.parametrize("share", [1e-3, 0.1, 0.3, 0.5, 0.77, 0.999])
 def test_the_parts_add_up_to_epsilon(epsilon: float, share: float) -> None:
     X, y = table(30)
-    model = regressor(epsilon=epsilon, selection_share=share, delta=1e-5).fit(X, y)
-    promise = model.guarantee_
+    options = {"epsilon": epsilon, "selection_share": share, "delta": 1e-5}
+    promise = regressor(**options, offset_share=0).fit(X, y).guarantee_
     assert promise.epsilon == pytest.approx(epsilon, rel=1e-15, abs=0)
     assert promise.epsilon <= epsilon
     assert promise.delta == 1e-5
     assert promise.mechanism == "permute-and-flip mechanism followed by objective perturbation"
     assert promise.neighbours == "replace-one"
     assert promise.condition is None
+    whole = regressor(**options).fit(X, y).guarantee_  # with an offset
+    assert whole.epsilon == pytest.approx(epsilon, rel=1e-15, abs=0)
+    assert whole.epsilon <= epsilon
 
 
 def test_spending_all_twice_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -469,7 +472,12 @@ def test_coefficients_get_the_rest_of_the_budget_and_the_released_columns(
     spies = Spies(monkeypatch)
     X, y = table()
     model = regressor(
-        epsilon=3.0, selection_share=0.25, neighbours=relation, delta=1e-6, random_state=None
+        epsilon=3.0,
+        selection_share=0.25,
+        neighbours=relation,
+        delta=1e-6,
+        random_state=None,
+        offset_share=0,
     )
     model.fit(X, y)
     (mechanism, problem, chosen, source), (method, fit, columns, same) = spies.calls
@@ -490,11 +498,12 @@ def test_columns_that_were_not_released_do_not_matter(monkeypatch: pytest.Monkey
     X, y = table()
     other = X.copy()
     other[:, [1, 3, 4]] = LOWER[[1, 3, 4]]
-    models = [regressor(random_state=None).fit(Z, y) for Z in (X, other)]
+    plain = {"random_state": None, "offset_share": 0}
+    models = [regressor(**plain).fit(Z, y) for Z in (X, other)]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
     assert models[0].intercept_ == models[1].intercept_
     other[:, 2] = 0.0
-    assert regressor(random_state=None).fit(other, y).coef_[2] != models[0].coef_[2]
+    assert regressor(**plain).fit(other, y).coef_[2] != models[0].coef_[2]
 
 
 @CONDITIONAL
@@ -653,7 +662,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     *[({"delta": v}, "delta") for v in (-1e-9, 0.5, 1, np.nan, "0", None)],
     ({"coefficients": "noisy-statistics", "delta": 1e-6}, "delta"),
     *[({"coefficient_radius": v}, "radius") for v in (0, -1, np.nan, "1")],
-    *[({"coefficient_ridge": v}, "ridge") for v in (-1, np.nan, "1", None)],
+    *[({"coefficient_ridge": v}, "ridge") for v in (-1, np.nan, "1", True)],
     ({"neighbours": "nobody"}, "neighbour"),
     *[({"clip": v}, "clip") for v in (0, 1.5, np.nan)],
     *[({"radius": v}, "radius") for v in (0, np.nan)],

@@ -14,7 +14,7 @@ from dpsubset.cuts import listing, reduced, symmetric, walk
 from dpsubset.designs import dense
 from dpsubset.losses import squared
 from dpsubset.sampling import covering
-from dpsubset.search import heap, kernel
+from dpsubset.search import block_kernel, heap, kernel
 from dpsubset.warm import warm_up
 
 pytestmark = pytest.mark.slow
@@ -113,6 +113,7 @@ ENTRANCES = [
     listing._combinations,
     heap.push,
     kernel.explore,
+    block_kernel.explore_blocks,
     walk.survey,
     walk.fill,
     walk.part_bounds,

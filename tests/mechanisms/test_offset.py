@@ -21,7 +21,6 @@ from dpsubset import (
     Ledger,
     PermuteAndFlip,
     Problem,
-    SubsetRegressor,
     SubsetSelector,
     search,
 )
@@ -34,7 +33,6 @@ from dpsubset.data.target import Target
 from dpsubset.errors import BudgetError, InputError
 from dpsubset.losses import Absolute, Hinge, HuberHinge, Logistic, Loss, Offset, as_loss, check
 from dpsubset.mechanisms.offset import PrivateOffset, grid, moved
-from dpsubset.model import Model
 from dpsubset.privacy import as_randomness
 from dpsubset.selection import Selection
 
@@ -130,18 +128,25 @@ def law_of(y: np.ndarray, loss: str, epsilon: float, neighbours: str) -> dict[fl
     for o in offsets:
         if labels:
             scores.append(abs(sum(v > 0 for v in y) - len(y) / (1 + math.exp(-o))))
+        elif loss == "huber:0.3":
+            scores.append(abs(sum(max(-1.0, min(1.0, (v - o) / 0.3)) for v in y)) / 2)
         else:
-            below, above = sum(v < o for v in y), sum(v > o for v in y)
+            left = -math.inf if o == -1 else ((o * 100 - 1) / 100 + o) / 2  # its cell's ends
+            right = math.inf if o == 1 else ((o * 100 + 1) / 100 + o) / 2
+            below, above = sum(v < left for v in y), sum(v >= right for v in y)
             scores.append(max(0.0, below - q * len(y), above - (1 - q) * len(y)))
     moves = 1.0
     if neighbours == "add-remove":
         moves = 1 / (1 + math.exp(-4.0)) if labels else max(q, 1 - q)
     logs = -epsilon / (2 * moves) * np.array(scores)
+    logs -= (np.array(offsets) / (1.0 if labels else 0.4)) ** 2 / 2
     return dict(zip(offsets, (logs - logsumexp(logs)).tolist(), strict=True))
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
-@pytest.mark.parametrize("loss", ["absolute", "squared", "quantile:0.8", "logistic", "hinge"])
+@pytest.mark.parametrize(
+    "loss", ["absolute", "squared", "huber:0.3", "quantile:0.8", "logistic", "hinge"]
+)
 def test_draws_follow_the_enumerated_distribution(loss: str, neighbours: str) -> None:
     rng = np.random.default_rng(3)
     labels = as_loss(loss).classification
@@ -192,7 +197,7 @@ def largest_ratio(private: PrivateOffset, loss: str) -> float:
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
-@pytest.mark.parametrize("loss", ["absolute", "quantile:0.8", "logistic"])
+@pytest.mark.parametrize("loss", ["absolute", "huber:0.3", "quantile:0.8", "logistic"])
 def test_the_offset_is_private_and_half_its_sensitivity_would_not_do(
     monkeypatch: pytest.MonkeyPatch, loss: str, neighbours: str
 ) -> None:
@@ -205,7 +210,7 @@ def test_the_offset_is_private_and_half_its_sensitivity_would_not_do(
     assert largest_ratio(PrivateOffset(6.0, neighbours), loss) > 6.1
 
 
-@pytest.mark.parametrize("loss", ["absolute", "quantile:0.8", "logistic"])
+@pytest.mark.parametrize("loss", ["absolute", "huber:0.3", "quantile:0.8", "logistic"])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 def test_the_sensitivity_of_the_offset_is_attained(loss: str, neighbours: str) -> None:
     moves = 0.0
@@ -376,9 +381,11 @@ def test_a_table_without_rows_tells_nothing() -> None:
     for loss in ("absolute", "logistic"):
         selection = selection_of(loss, neighbours="add-remove")
         offsets, logs = selection.offset.probabilities(selection.rehearsal())  # type: ignore[union-attr]
-        assert np.ptp(logs) == 0.0
+        scale = 1.0 if loss == "logistic" else 0.4
+        known = np.exp(-((offsets / scale) ** 2) / 2)
+        assert np.exp(logs).tolist() == pytest.approx((known / known.sum()).tolist())
         assert selection.release(selection.schema.nothing()).offset in [
-            pytest.approx(selection._in_units(o)) for o in offsets
+            pytest.approx(selection._in_units(o, selection.schema.target.limits)) for o in offsets
         ]
 
 
@@ -407,13 +414,6 @@ def test_an_offset_for_labels_needs_their_names() -> None:
         Selection(schema=schema, size=1, loss="logistic", offset_share=0.1)
 
 
-def test_a_model_has_an_intercept_of_its_own() -> None:
-    schema = Schema.of(None, 2, (-1, 1), Target((0.0, 1.0)))
-    assert Model(schema=schema, size=1).offset is None
-    with pytest.raises(InputError, match="offset_share is for selections"):
-        Model(schema=schema, size=1, offset_share=0.1)
-
-
 def test_mistakes_with_a_test_takes_an_offset() -> None:
     selection = selection_of(mechanism="mistakes", delta=0.01, epsilon=30.0)
     assert selection.release(rows_of(3000)).columns == ("x1",)
@@ -432,8 +432,6 @@ def test_estimators_and_the_command(tmp_path: Path) -> None:
     )
     assert selector.fit(table.X, table.y).get_support().tolist() == [False, True, False]
     assert selector.release_.offset == pytest.approx(8.0, abs=0.4)
-    with pytest.raises(TypeError, match="offset_share"):
-        SubsetRegressor(offset_share=0.1)
     frame = pd.DataFrame(table.X, columns=["a", "b", "c"]).assign(y=table.y)
     frame.to_csv(tmp_path / "table.csv", index=False)
     bounds = "\n".join(["[columns]", *(f"{name} = [-1, 1]" for name in "abc"), "y = [0, 10]"])

@@ -174,7 +174,13 @@ def excess(first: Law, second: Law, epsilon: float) -> float:
 
 def _check_alike(first: Problem, other: Problem) -> None:
     def public(problem: Problem) -> tuple[Any, ...]:
-        shape = (problem.size, problem.n_columns, problem.include, problem.exclude)
+        shape = (
+            problem.size,
+            problem.design.n_columns,
+            problem.groups,
+            problem.include,
+            problem.exclude,
+        )
         return (*shape, problem.ridge, repr(problem.loss), problem.public_bounds)
 
     if public(first) != public(other):

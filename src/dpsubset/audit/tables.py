@@ -18,7 +18,7 @@ __all__ = ["check_neighbour", "corner_rows", "neighbouring", "row_counts", "rows
 
 def rows_of(problem: Problem) -> Floats:
     """Return the rows of a problem as the mechanisms see them, clipped; the target comes last."""
-    columns = problem.features.columns(np.arange(problem.n_columns))
+    columns = np.arange(problem.design.n_columns)
     return np.column_stack([problem.design.take(columns), problem.y])
 
 
@@ -28,8 +28,16 @@ def with_rows(problem: Problem, rows: Floats) -> Problem:
 
 
 def corner_rows(problem: Problem, count: int, rng: np.random.Generator) -> Floats:
-    """Return rows at the corners of the bounds."""
-    X = rng.choice([-problem.x_bound, problem.x_bound], (count, problem.n_columns))
+    """Return rows at the corners of the bounds.
+
+    In a feature of several columns that is a row of the largest norm: in all of them, or in one.
+    """
+    X = rng.choice([-problem.x_bound, problem.x_bound], (count, problem.design.n_columns))
+    for group in problem.groups or ():
+        for row in X if len(group) > 1 else ():
+            kept = rng.integers(2 * len(group))
+            alone = np.arange(len(group)) == kept
+            row[list(group)] *= alone if alone.any() else 1.0 / np.sqrt(len(group))
     return np.column_stack([X, rng.choice([-problem.y_bound, problem.y_bound], count)])
 
 
@@ -50,7 +58,7 @@ def neighbouring(
     for k in range(whole(count, "count", 0)):
         new = corner_rows(problem, 1, rng)
         if k % 4 > 1:
-            new[0, :-1] *= rng.random(problem.n_columns)
+            new[0, :-1] *= rng.random(problem.design.n_columns)
             new[0, -1] *= 1.0 if problem.loss.classification else rng.random()
         place = int(rng.integers(max(len(rows), 1)))
         if neighbours == "add-remove":

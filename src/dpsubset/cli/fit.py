@@ -16,18 +16,20 @@ from dpsubset.question import ModelQuestion
 __all__ = ["fit"]
 
 
-@options.asks(ModelQuestion, "offset_share")
+@options.asks(ModelQuestion)
 def fit(
     table: options.Table,
-    target: options.Target,
     output: Annotated[
         Path,
         typer.Option(help="Write the model to this file as JSON.", rich_help_panel="Output"),
     ],
+    target: options.Target = None,
+    schema: options.Schema = None,
     bounds: options.Bounds = None,
     features: options.Features = None,
     classes: options.Classes = None,
     table_name: options.TableName = None,
+    private_target_bounds: options.PrivateTargetBounds = False,
     ledger: options.Ledger = None,
     as_json: options.Json = False,
     quiet: Annotated[
@@ -46,7 +48,6 @@ def fit(
         from dpsubset.cli.show import print_left, print_model
         from dpsubset.cli.warned import print_warnings
         from dpsubset.cli.writing import waiting, writing
-        from dpsubset.losses import as_loss
         from dpsubset.model import Model
         from dpsubset.model_file import write_model
         from dpsubset.privacy.ledger import as_ledger
@@ -54,16 +55,18 @@ def fit(
 
         if given["mechanism"] == "all":
             raise InputError("a model rests on one selection: name one mechanism, not all")
-        if as_loss(given["loss"]).classification and classes is None:
-            raise InputError("a model of labels names them: give --classes first,second")
         silent = quiet or as_json
-        with writing(output, keep=(table, bounds, ledger)) as write:
+        with writing(output, keep=(table, schema, bounds, ledger)) as write:
             with waiting("fitting a model", shown=not silent):
-                source = Source(table, target, bounds, features, classes, table_name)
-                model = ask(Model, source, given)
+                source = Source(
+                    *(table, target, schema, bounds, features, classes, table_name),
+                    private_target_bounds,
+                )
+                model = ask(Model, source, given, classes_needed=True)
                 model.method.prepare(model.fit_problem(model.rehearsal()), seeded=_seeded(given))
                 budget = as_ledger(ledger)
                 problem = model.problem(read(model, table))
+                print_warnings([model.slow(problem)])
                 released = model.release(problem, budget)
             weaker = shortfall(model.guarantee(problem), model.epsilon, model.delta)
             try:

@@ -20,18 +20,32 @@ TABLE, PRIVACY, OUTPUT = "Table", "Privacy", "Output"
 _PANELS = [None, TABLE, "Question", "Coefficients", PRIVACY, "Mechanism", OUTPUT]
 
 Table = Annotated[Path, typer.Argument(help="A CSV or Parquet file with column names.")]
-Target = Annotated[str, typer.Option(help="The column to explain.", rich_help_panel=TABLE)]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        help="The column to explain; the schema's own if not given.", rich_help_panel=TABLE
+    ),
+]
+Schema = Annotated[
+    Path | None,
+    typer.Option(
+        help="TOML file that says what is public: bounds, levels, what a missing value counts as; "
+        "`dpsubset schema` writes a template.",
+        rich_help_panel=TABLE,
+    ),
+]
 Bounds = Annotated[
     Path | None,
     typer.Option(
-        help="TOML file with public bounds; `dpsubset schema` writes a template.",
+        help="The older name of --schema. With a file of bounds alone missing values are refused.",
         rich_help_panel=TABLE,
     ),
 ]
 Features = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="Columns to choose from, a,b,c; all but the target if not given.",
+        help="Columns to choose from, a,b,c; all but the target if not given. A name that holds a "
+        "comma is put in double quotes; may be repeated.",
         rich_help_panel=TABLE,
     ),
 ]
@@ -43,12 +57,22 @@ TableName = Annotated[
     ),
 ]
 Classes = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="Losses for two classes: their names, no,yes. A model needs them. A selection without "
-        "reads them off the target, and refuses a table with one class only, or a third, which "
-        "depends on the data and is outside the guarantee.",
+        help="Labels of two classes: their names, no,yes, if no schema says them; the loss is "
+        "then logistic if none is named. A model needs them. A selection with a loss for classes "
+        "and without their names reads them off the target, and refuses a table with one class "
+        "only, or a third, which depends on the data and is outside the guarantee.",
         rich_help_panel=TABLE,
+    ),
+]
+PrivateTargetBounds = Annotated[
+    bool,
+    typer.Option(
+        "--private-target-bounds",
+        help="Draw the bounds of the target from the table, privately, with --target-bounds-share "
+        "of epsilon; they are released, too. Bounds of the columns must be given all the same.",
+        rich_help_panel=PRIVACY,
     ),
 ]
 Ledger = Annotated[

@@ -10,7 +10,7 @@ import typer
 
 from dpsubset.cli import options
 from dpsubset.cli.ending import ending
-from dpsubset.question import Question
+from dpsubset.question import Question, default_loss
 
 __all__ = ["plan"]
 
@@ -18,6 +18,8 @@ __all__ = ["plan"]
 _WITHOUT = (
     *("always_include", "exclude", "intercept", "seed", "max_seconds", "sensitivity"),
     "offset_share",
+    "class_weights",
+    "target_bounds_share",
     *("count", "trials", "accounting", "delta", "otherwise"),
 )
 
@@ -55,7 +57,7 @@ def plan(
             check_destination(output)
             check_picture(output)
         setting = Setting(
-            given["loss"],
+            given["loss"] or default_loss(labels=False),
             given["clip"],
             given["ridge"],
             radius=given["radius"],

@@ -29,20 +29,22 @@ def predict(
 ) -> None:
     """Predict the target for the rows of TABLE, one line a row, as CSV.
 
-    Rows are clipped to the bounds of the fit, and predicted numbers to the target's. The model is
+    Rows are clipped to the bounds of the fit, and predicted numbers to the target's; missing values
+    and unknown levels count as the schema of the fit says. The model is
     private; predictions for private rows tell of those rows.
     """
     with ending(as_json):
         import polars as pl
 
         from dpsubset.cli.writing import writing
-        from dpsubset.data import read_columns
+        from dpsubset.data import read_cells, read_columns
         from dpsubset.model_file import read_model
         from dpsubset.privacy.shown import printable
 
         with writing(output, keep=(table, model)) as write:
             stored = read_model(model)
-            found: dict[str, Any] = stored.predict(read_columns(table, stored.columns))
+            reads = read_columns if stored.codings is None else read_cells
+            found: dict[str, Any] = stored.predict(reads(table, stored.columns))
             text = pl.DataFrame(found).write_csv()
             write(text)
         if as_json:

@@ -1,4 +1,4 @@
-"""`dpsubset schema`: a template for the bounds of a table, made from its names alone."""
+"""`dpsubset schema`: a template from the names and types of a table, and a check of a schema."""
 
 from __future__ import annotations
 
@@ -16,10 +16,19 @@ __all__ = ["schema"]
 
 
 def schema(
-    table: options.Table,
+    table: Annotated[
+        Path | None, typer.Argument(help="A CSV or Parquet file with column names.")
+    ] = None,
     target: Annotated[
         str | None,
-        typer.Option(help="The target; marked in the file.", rich_help_panel="Table"),
+        typer.Option(help="The target; has a place of its own.", rich_help_panel="Table"),
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            help="Check this schema, with TABLE by its names and types, and name every fault.",
+            rich_help_panel="Table",
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -34,27 +43,62 @@ def schema(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write a file with the column names of TABLE and empty bounds, to be filled in.
+    """Write a schema for TABLE, to be filled in: what is public about its columns.
 
-    Fill the bounds in from public knowledge. No row of the table is read.
+    Fill it in from public knowledge, such as a codebook. No row of the table is read.
     """
     with ending(as_json):
-        from dpsubset.cli.writing import writing
-        from dpsubset.data import bounds_template, looks_headless, pick_features, read_names
-
-        if output is not None and output.exists() and not output.is_dir() and not force:
-            raise InputError(f"{output} exists. Choose another name, or overwrite it with --force")
-        names = read_names(table)
-        if target is not None:
-            pick_features(names, target, None)
-        template = bounds_template(names, target)
-        with writing(output, keep=(table,)) as write:
-            write(template)
-        if as_json:
-            typer.echo(json.dumps({"columns": names, "template": template}))
-        elif output is None:
-            typer.echo(template, nl=False)
+        if check is not None:
+            _check(check, table, as_json)
+        elif table is None:
+            raise InputError("name a table, a CSV or Parquet file, or a schema with --check")
         else:
-            typer.echo(f"Wrote {output}: fill in the bounds of every column.")
-        if table.suffix.lower() == ".csv" and looks_headless(names):
-            typer.echo("warning: some names are numbers; is the first line a header?", err=True)
+            _write(table, target, output, force, as_json)
+
+
+def _check(path: Path, table: Path | None, as_json: bool) -> None:
+    from dpsubset.data import check_file, read_names, read_types
+    from dpsubset.privacy.shown import printable
+
+    names = None if table is None else read_names(table)
+    book = check_file(path, names, {} if table is None else read_types(table))
+    shown = names or list(book.columns)
+    kinds = {name: type(book.column(name)).__name__.lower() for name in shown}
+    if as_json:
+        typer.echo(json.dumps({"columns": kinds, "target": book.target_name}))
+        return
+    width = max(map(len, map(printable, kinds)), default=0)
+    for name, kind in kinds.items():
+        mark = "    the target" if name == book.target_name else ""
+        typer.echo(f"  {printable(name):{width}}  {kind}{mark}")
+    typer.echo(f"No fault found in {path}.")
+
+
+def _write(
+    table: Path, target: str | None, output: Path | None, force: bool, as_json: bool
+) -> None:
+    from dpsubset.cli.writing import writing
+    from dpsubset.data import (
+        looks_headless,
+        pick_features,
+        read_names,
+        read_types,
+        schema_template,
+    )
+
+    if output is not None and output.exists() and not output.is_dir() and not force:
+        raise InputError(f"{output} exists. Choose another name, or overwrite it with --force")
+    names = read_names(table)
+    if target is not None:
+        pick_features(names, target, None)
+    template = schema_template(names, target, read_types(table))
+    with writing(output, keep=(table,)) as write:
+        write(template)
+    if as_json:
+        typer.echo(json.dumps({"columns": names, "template": template}))
+    elif output is None:
+        typer.echo(template, nl=False)
+    else:
+        typer.echo(f"Wrote {output}: fill in what every column may hold.")
+    if table.suffix.lower() == ".csv" and looks_headless(names):
+        typer.echo("warning: some names are numbers; is the first line a header?", err=True)

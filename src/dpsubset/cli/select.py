@@ -17,11 +17,13 @@ __all__ = ["select"]
 @options.asks(Question)
 def select(
     table: options.Table,
-    target: options.Target,
+    target: options.Target = None,
+    schema: options.Schema = None,
     bounds: options.Bounds = None,
     features: options.Features = None,
     classes: options.Classes = None,
     table_name: options.TableName = None,
+    private_target_bounds: options.PrivateTargetBounds = False,
     ledger: options.Ledger = None,
     output: Annotated[
         Path | None,
@@ -58,9 +60,12 @@ def select(
         from dpsubset.cli.warned import print_warnings
         from dpsubset.cli.writing import waiting, writing
 
-        with writing(output, keep=(table, bounds, ledger)) as write:
+        with writing(output, keep=(table, schema, bounds, ledger)) as write:
             with waiting("selecting columns", shown=not (quiet or as_json)):
-                source = Source(table, target, bounds, features, classes, table_name)
+                source = Source(
+                    *(table, target, schema, bounds, features, classes, table_name),
+                    private_target_bounds,
+                )
                 outcome = select_columns(source, ledger, given)
             # Neither a full disk nor a closed terminal may lose a release that was paid for.
             try:

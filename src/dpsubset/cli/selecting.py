@@ -89,7 +89,7 @@ def select_columns(source: Source, ledger: Path | None, options: dict[str, Any])
     ]
     seeded = seeded_warning(options["seed"])
     return Outcome(
-        target=source.target,
+        target=asked[0].schema.target_name or "the target",
         n_features=asked[0].schema.n_columns,
         lines=lines,
         warnings=tuple(text for text in [*found, seeded] if text is not None),

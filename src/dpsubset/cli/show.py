@@ -70,8 +70,8 @@ def print_model(model: LinearModel) -> None:
     console = _Console(highlight=False, markup=False, emoji=False)
     head = f"{len(model.columns)} columns for {printable(model.target or 'the target')}"
     console.print(Text(head, style="bold"))
-    width = max(map(len, map(printable, model.columns)), default=0)
-    for name, value in zip(model.columns, model.coefficients, strict=True):
+    width = max(map(len, map(printable, model.labels)), default=0)
+    for name, value in zip(model.labels, model.coefficients, strict=True):
         console.print(f"  {printable(name):{width}}  {value:.6g}", soft_wrap=True)
     console.print(f"  {'intercept':{width}}  {model.intercept:.6g}", soft_wrap=True)
     _print_guarantee(console, Guarantee.from_dict(model.guarantee))
@@ -86,6 +86,9 @@ def _print_release(console: Console, outcome: Outcome, line: Line) -> None:
     offset = (line.record["released"] or {}).get("offset")
     if offset is not None:
         console.print(f"offset {offset:.6g}")
+    bounds = (line.record["released"] or {}).get("target_bounds")
+    if bounds is not None:
+        console.print(f"target's bounds {bounds[0]:.6g} to {bounds[1]:.6g}")
     _print_guarantee(console, line.guarantee)
 
 

@@ -25,7 +25,11 @@ __all__ = ["CoefficientMechanism", "Coefficients"]
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Private coefficients, one for each column of the support, and what they guarantee."""
+    """Private coefficients, one for each column of the support, and what they guarantee.
+
+    Where features are groups of columns, `support` holds features, and the values are those of
+    `problem.features.columns(support)`, in that order.
+    """
 
     support: tuple[int, ...]
     values: tuple[float, ...]
@@ -104,10 +108,10 @@ class CoefficientMechanism(ABC):
         """
         check_problem(problem)
         self.prepare(problem, seeded=random_state is not None)
-        columns = problem.as_support(support)
+        features = problem.as_support(support)
         randomness = as_randomness(random_state)
         promise = seeded_if(randomness.seeded, self.guarantee(problem))
-        chosen = tuple(int(j) for j in columns)
+        chosen = tuple(int(j) for j in features)
         asked = {**problem.origin.asked, "coefficients": described(self), "support": list(chosen)}
         with charging(self.ledger, promise, asked) as write:
             values = self.fitted(problem, chosen, randomness)
@@ -121,7 +125,7 @@ class CoefficientMechanism(ABC):
 
         For who charges for it together with the selection.
         """
-        columns = np.array(support, dtype=np.intp)
+        columns = problem.features.columns(support)
         return tuple(float(v) for v in self._fit(problem, columns, randomness))
 
     @abstractmethod

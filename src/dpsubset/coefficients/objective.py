@@ -24,6 +24,8 @@ __all__ = ["Constants", "ObjectivePerturbation", "objective_perturbation"]
 _INEXACT = 1e-7  # how far from the exact minimiser a fit may be, in units of the radius
 _MASK_SHARE = 0.01  # of epsilon: noise that hides where in that distance the fit is
 _PULL = 0.7
+_LARGEST_RIDGE = 1e15
+_BISECTIONS = 20
 _GRID = 2.0**-10  # of that noise: coefficients are rounded to a grid
 
 
@@ -65,6 +67,10 @@ class ObjectivePerturbation(CoefficientMechanism):
     curvature_share : float, optional
         The part of epsilon that may be spent on curvature; a smaller part means a larger ridge,
         which pulls the coefficients to zero, and less noise. By default the two are balanced.
+    tolerance : float, optional
+        Raise the ridge until the noise is expected to cost each row at most so much loss (T42), so
+        that with too little budget coefficients fall back to zero instead of noise. For
+        replace-one, where the number of rows is public. By default the ridge is the problem's.
 
     >>> import numpy as np
     >>> from dpsubset import Problem
@@ -79,6 +85,7 @@ class ObjectivePerturbation(CoefficientMechanism):
 
     row_bound: float | None = None
     curvature_share: float | None = None
+    tolerance: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,6 +94,13 @@ class ObjectivePerturbation(CoefficientMechanism):
         share = self.curvature_share
         if share is not None and not positive(share, "curvature_share") <= 0.9:
             raise InputError(f"curvature_share must lie between 0 and 0.9, not {share!r}")
+        if self.tolerance is not None:
+            self.tolerance = positive(self.tolerance, "tolerance")
+            if self.neighbours != "replace-one":
+                raise InputError(
+                    "tolerance is a loss per row, and under add-remove the number of rows is "
+                    "private: leave it out, and give the problem a ridge"
+                )
 
     def sensitivity(self, problem: Problem) -> float:
         """Return how far one row moves the gradient of the sum."""
@@ -108,13 +122,15 @@ class ObjectivePerturbation(CoefficientMechanism):
         if share is None:
             # With a part s the noise has length about noise / (1 - s), the ridge pulls like
             # pull / s; this s makes the sum least. The weight of the two was found by trying.
-            noise = math.sqrt(problem.size * self._shift(slope))
+            noise = math.sqrt(problem.most_columns * self._shift(slope))
             pull = math.sqrt(_PULL * curvature * problem.radius)
             share = min(0.9, pull / (noise + pull))
         # Below a thousandth of a row's curvature a ridge saves nothing and costs precision.
         spent = min(share * self.epsilon, math.log1p(500.0))
         least = curvature / (2.0 * math.expm1(spent))
         ridge = max(problem.ridge, least)
+        if self.tolerance is not None:
+            ridge = self._tolerant(problem, slope, curvature, ridge)
         curvature_epsilon = math.log1p(curvature / (2.0 * ridge))
         noise_epsilon = self.epsilon - curvature_epsilon - mask_epsilon
         inexact = _INEXACT * problem.radius
@@ -128,8 +144,31 @@ class ObjectivePerturbation(CoefficientMechanism):
             mask_epsilon,
             self._scale(self._shift(slope), noise_epsilon),
             inexact,
-            2.0 * inexact * math.sqrt(problem.size) / mask_epsilon,
+            2.0 * inexact * math.sqrt(problem.most_columns) / mask_epsilon,
         )
+
+    def _tolerant(self, problem: Problem, slope: float, curvature: float, least: float) -> float:
+        """Return the least ridge, from `least` on, whose noise costs the rows little (T42).
+
+        A larger ridge leaves more of epsilon for the noise, too, so the cost falls with it.
+        """
+        assert self.tolerance is not None
+        allowed = self.tolerance * max(problem.n_rows, 1)
+        size, left = problem.size, (1.0 - _MASK_SHARE) * self.epsilon
+
+        def cost(ridge: float) -> float:
+            scale = self._scale(self._shift(slope), left - math.log1p(curvature / (2.0 * ridge)))
+            squared = size * scale**2 * (1 if self.delta else size + 1)  # expected, of the term
+            return squared / (16.0 * ridge)
+
+        high = least
+        while cost(high) > allowed and high < _LARGEST_RIDGE:
+            high *= 2.0
+        low = max(least, high / 2.0)
+        for _ in range(_BISECTIONS):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if cost(middle) <= allowed else (middle, high)
+        return high
 
     def _scale(self, shift: float, epsilon: float) -> float:
         """Return the scale of the linear term for a gradient that one row moves by `shift`."""

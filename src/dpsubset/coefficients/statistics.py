@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.privacy.noise import add_laplace, opendp
 from dpsubset.problem import Problem, check_problem
 
-__all__ = ["NoisyStatistics", "noisy_statistics", "statistics_sensitivity"]
+__all__ = ["NoisyStatistics", "blocks_sensitivity", "noisy_statistics", "statistics_sensitivity"]
 
 _GRID = 2.0**15
 
@@ -35,6 +35,25 @@ def statistics_sensitivity(size: int, neighbours: str) -> float:
     if neighbours == "add-remove":
         return size * (size + 3) / 2
     return size * (size + 2) ** 2 / (2 * (size + 1))
+
+
+def blocks_sensitivity(widths: Sequence[int], neighbours: str) -> float:
+    """Return the same for features of several columns, whose rows have norm at most 1 (T28).
+
+    >>> blocks_sensitivity([1], "add-remove"), round(blocks_sensitivity([9], "add-remove"), 2)
+    (2.0, 8.0)
+    """
+    size, blocks = sum(widths), np.array(widths, dtype=np.float64)
+    # Entries are rounded to a grid, so a norm may be above 1 by so much.
+    norm = 1.0 + np.where(blocks > 1, np.sqrt(blocks) / _GRID, 0.0)
+    l1 = float((norm * np.sqrt(blocks)).sum())
+    added = (l1**2 + float((norm**2).sum())) / 2 + l1
+    if neighbours == "add-remove":
+        return min(added, statistics_sensitivity(size, neighbours))
+    both = float((norm * np.where(blocks > 1, np.sqrt(2 * blocks), 1.0)).sum())
+    squares = float((norm**2 * np.where(blocks > 1, 2.0, 1.0)).sum())
+    replaced = (both + 1) ** 2 / 2 + squares / 2
+    return min(replaced, 2 * added, statistics_sensitivity(size, neighbours))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -76,7 +95,16 @@ class NoisyStatistics(CoefficientMechanism):
     def sensitivity(self, problem: Problem) -> float:
         """Return how far one row moves the statistics in the l1 norm, on the scale [-1, 1]."""
         check_problem(problem)
-        return statistics_sensitivity(problem.size, self.neighbours)
+        if problem.features.identity:
+            return statistics_sensitivity(problem.size, self.neighbours)
+        return blocks_sensitivity(self._widths(problem), self.neighbours)
+
+    @staticmethod
+    def _widths(problem: Problem) -> list[int]:
+        """Return the widths of a support's features, the widest that it can have."""
+        widths = problem.features.widths
+        free = np.sort(widths[problem.free])[problem.free.size - problem.to_choose :]
+        return [int(w) for w in (*widths[list(problem.include)], *free)]
 
     def _fit(self, problem: Problem, columns: NDArray[np.intp], randomness: Randomness) -> Floats:
         k = columns.size
@@ -101,7 +129,7 @@ class NoisyStatistics(CoefficientMechanism):
     def _noise_level(self, problem: Problem) -> float:
         """Return about the largest eigenvalue of the noise on X'X: what lies below is noise."""
         deviation = math.sqrt(2.0) * self.sensitivity(problem) / self.epsilon
-        return deviation * math.sqrt(problem.size)
+        return deviation * math.sqrt(problem.most_columns)
 
 
 def _gridded(values: Floats) -> Floats:

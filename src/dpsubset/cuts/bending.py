@@ -40,7 +40,7 @@ class BendingCuts(DualCuts):
         self._below: list[MomentCuts] = []
         self._seen: set[tuple[int, ...]] = set()
         self._compared = self._won = 0
-        each = 8 * min(problem.n_columns, 2048) ** 2 + 16 * problem.n_rows
+        each = 8 * min(problem.features.n_columns, 2048) ** 2 + 16 * problem.n_rows
         self._most = max(2, min(_MOST, _MEMORY // max(each, 1)))
 
     def expand(self, support: Iterable[int]) -> bool:
@@ -133,8 +133,8 @@ class BendingCuts(DualCuts):
     def patience(self, region: Region) -> float:
         if not self._below:
             return super().patience(region)
-        n, p = self.problem.n_rows, region.free.size
-        draw = 60.0 + 0.05 * n * region.size
+        n, p = self.problem.n_rows, int(self.problem.features.widths[region.free].sum())
+        draw = 60.0 + 0.05 * n * self.problem.most_columns
         cost = 300.0 + 0.05 * p * region.to_choose + 8 * min(p, 640) ** 3 / 6e4
         if not self.problem.gram.affordable:
             cost += n * p / 1000

@@ -14,7 +14,7 @@ __all__ = ["curvature", "elimination_error", "smallest_eigenvalue", "steady"]
 def curvature(problem: Problem) -> float:
     """Return d >= 0 with X'X - d I positive semidefinite, 0 where none can be had."""
     gram = problem.gram
-    if problem.n_rows <= problem.n_columns or not gram.affordable:
+    if problem.n_rows <= problem.features.n_columns or not gram.affordable:
         return 0.0
     if gram.smallest is None:
         gram.smallest = smallest_eigenvalue(gram.full(problem.between))
@@ -39,7 +39,7 @@ def elimination_error(problem: Problem, smallest: float) -> float:
     Half the slack covers what is common to all bounds, the rest grows with the condition (T19).
     """
     scale = float(problem.gram.diagonal.max(initial=0.0)) + smallest
-    growth = 1e-15 * problem.size**2 * scale / smallest
+    growth = 1e-15 * problem.most_columns**2 * scale / smallest
     return problem.slack / 2 + growth * problem.magnitude
 
 

@@ -17,12 +17,17 @@ __all__ = ["descend"]
 
 
 @compiled()
-def _smooth_part(v, inside, penalty, ridge, radius, kappa, t, share):  # type: ignore[no-untyped-def]
-    """Return the log mass without the conjugates; fill in every column's inclusion."""
-    w = v * v * (kappa / (4.0 * penalty))
+def _smooth_part(v, places, inside, penalty, ridge, radius, kappa, t, share):  # type: ignore[no-untyped-def]
+    """Return the log mass without the conjugates; fill in every column's inclusion.
+
+    A feature weighs what its columns weigh together, and they have its inclusion (T32).
+    """
+    w = np.zeros(places[-1] + 1)
+    for j in range(v.size):
+        w[places[j]] += v[j] * v[j] * (kappa / (4.0 * penalty))
     total, shares = inclusion(w[inside:], t)
-    share[:inside] = 1.0
-    share[inside:] = shares
+    for j in range(v.size):
+        share[j] = 1.0 if places[j] < inside else shares[places[j] - inside]
     return w[:inside].sum() + total + kappa * (penalty - ridge) * radius * radius
 
 
@@ -35,25 +40,28 @@ def _best_penalty(v, share, ridge, radius):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def descend(rows, parameters, table, inside, y, rule, t, a, most, enough, target, watch):  # type: ignore[no-untyped-def]
-    """Improve the dual point `a`, in place, for supports of `inside` columns and t of the others.
+def descend(  # type: ignore[no-untyped-def]
+    rows, parameters, table, places, inside, y, rule, t, a, most, enough, target, watch
+):
+    """Improve the dual point `a`, in place, for supports of `inside` features and t of the others.
 
-    `table` holds a column a row, those inside first; `rule` = (ridge, radius, kappa). Ends after
-    `most` steps, when ten steps gain less than `enough`, at the `target` (a log mass over the
-    columns of the table), or when the watch is late.
+    `table` holds a column a row, those inside first, `places` the feature of each, in order;
+    `rule` = (ridge, radius, kappa). Ends after `most` steps, when ten steps gain less than
+    `enough`, at the `target` (a log mass over the table's features), or when the watch is late.
     """
     ridge, radius, kappa = rule
     k, n = table.shape
-    if n == 0:
+    if n == 0 or k == 0:
         return
     share = np.empty(k)
     value, slope, curve = np.empty(n), np.empty(n), np.empty(n)
     v = np.dot(table, a)
-    share[:inside] = 1.0
-    share[inside:] = min(1.0, t / max(k - inside, 1))
+    others = places[-1] + 1 - inside
+    for j in range(k):
+        share[j] = 1.0 if places[j] < inside else min(1.0, t / max(others, 1))
     penalty = _best_penalty(v, share, ridge, radius)
     for _ in range(3):
-        _smooth_part(v, inside, penalty, ridge, radius, kappa, t, share)
+        _smooth_part(v, places, inside, penalty, ridge, radius, kappa, t, share)
         penalty = _best_penalty(v, share, ridge, radius)
     best = np.inf
     point, products = a.copy(), v.copy()  # the last iterate
@@ -63,7 +71,7 @@ def descend(rows, parameters, table, inside, y, rule, t, a, most, enough, target
     mark = np.inf
     work = 1e-3 * n * k + 0.02 * n + 0.1 * k * t  # of a look at a point
     for iteration in range(most):
-        smooth = _smooth_part(v_ahead, inside, penalty, ridge, radius, kappa, t, share)
+        smooth = _smooth_part(v_ahead, places, inside, penalty, ridge, radius, kappa, t, share)
         gradient = np.dot(share * v_ahead * (kappa / (2.0 * penalty)), table)
         if step == 0.0:
             step = 0.1 * np.sqrt(n) / max(np.sqrt(np.dot(gradient, gradient)), 1e-100)
@@ -73,7 +81,7 @@ def descend(rows, parameters, table, inside, y, rule, t, a, most, enough, target
             w = (ahead - step * gradient) / sigma
             rows(y, w, sigma, parameters, value, slope, curve)
             v_new = np.dot(table, slope)
-            moved = _smooth_part(v_new, inside, penalty, ridge, radius, kappa, t, share)
+            moved = _smooth_part(v_new, places, inside, penalty, ridge, radius, kappa, t, share)
             d = slope - ahead
             allowed = smooth + np.dot(gradient, d) + np.dot(d, d) / (2.0 * step)
             if moved <= allowed + 1e-9 * abs(smooth) or not step > 1e-30 or late(watch, work):

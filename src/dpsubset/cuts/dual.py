@@ -55,20 +55,21 @@ class DualCuts(CutMaker):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._points: OrderedDict[tuple[int, ...], _Point] = OrderedDict()
-        each = 8 * (problem.n_rows + problem.n_columns)
+        each = 8 * (problem.n_rows + problem.features.n_columns)
         self._room = max(4, min(_POINTS, _MEMORY // each))
 
     @property
     def parted(self) -> bool:  # type: ignore[override]
         """With few columns one optimised cut of all supports is better than cheap ones of parts."""
-        return self.problem.n_columns > _COLUMNS
+        return self.problem.features.n_columns > _COLUMNS
 
     def gains(self, inside: tuple[int, ...]) -> Floats:
         problem = self.problem
-        v = self._at(inside).products
-        norm = float(np.linalg.norm(v[list(inside)])) if inside else float(np.abs(v).max())
+        v, held = self._at(inside).products, problem.features.columns(inside)
+        norm = float(np.linalg.norm(v[held])) if inside else float(np.abs(v).max())
         penalty = max(problem.ridge, norm / (2 * problem.radius))
-        return np.asarray(v**2 / (4 * penalty + problem.gram.diagonal + 1e-300))
+        gains = v**2 / (4 * penalty + problem.gram.diagonal + 1e-300)
+        return np.asarray(problem.features.sum(gains))
 
     def bound(self, region: Region, hint: Floats | None = None) -> Cut:
         cut = self._cut(region, self._at(region.inside))
@@ -116,12 +117,14 @@ class DualCuts(CutMaker):
         goal = -kappa * worst
         most = max(min(_COLUMNS, _MEMORY // (8 * max(problem.n_rows, 1))), 2 * t)
         for _ in range(_ROUNDS):
-            chosen = np.argsort(-likely, kind="stable")[:most]
-            table = problem.columns.rows(np.concatenate([inside, region.free[chosen]]))
+            order = np.argsort(-likely, kind="stable")
+            chosen = order[: problem.features.first(region.free[order], most, t)]
+            held = np.concatenate([inside, region.free[chosen]])
             descend(
                 rows,
                 parameters,
-                table,
+                problem.columns.rows(problem.features.columns(held)),
+                np.repeat(np.arange(held.size), problem.features.widths[held]),
                 inside.size,
                 problem.y,
                 rule,
@@ -153,12 +156,15 @@ class DualCuts(CutMaker):
     def tangent(self, region: Region, z: Floats, *, tighten: bool = True) -> Cut:
         """Fit on scaled columns, as many as matter; one product takes in the others (T12)."""
         problem = self.problem
-        worth = z * self._at(()).products[region.free] ** 2
+        worth = z * problem.features.sum(self._at(()).products ** 2)[region.free]
         worth[z >= 1.0] = np.inf
-        chosen = np.argsort(-worth, kind="stable")[: max(_TOUCHED, region.to_choose)]
-        inside = np.array(region.inside, dtype=np.intp)
-        table = problem.columns.rows(np.concatenate([inside, region.free[chosen]]))
-        root = np.sqrt(np.concatenate([np.ones(inside.size), z[chosen]]))
+        order = np.argsort(-worth, kind="stable")
+        most = problem.features.first(region.free[order], _TOUCHED, region.to_choose)
+        chosen = order[:most]
+        held = np.concatenate([np.array(region.inside, dtype=np.intp), region.free[chosen]])
+        table = problem.columns.rows(problem.features.columns(held))
+        share = np.concatenate([np.ones(len(region.inside)), z[chosen]])
+        root = np.sqrt(np.repeat(share, problem.features.widths[held]))
         gap = max(_COARSE * problem.n_rows * problem.sensitivity("largest"), problem.slack)
         fit = problem.fit_table((table * root[:, None]).T, gap=gap)
         point = self._pointed(fit, problem.design.correlate(fit.point))
@@ -176,6 +182,19 @@ class DualCuts(CutMaker):
         return self._values(supports, self._at(()).fit, np.inf)
 
     def _values(self, supports: NDArray[np.intp], start: Fit, worst: float) -> Floats:
+        features = self.problem.features
+        if features.identity:
+            return self._fitted(supports, start, worst)
+        out = np.empty(len(supports))
+        counts = features.widths[supports].sum(axis=1)
+        for k in np.unique(counts):  # fits of as many columns are made together
+            some = np.flatnonzero(counts == k)
+            columns = features.columns(supports[some].ravel()).reshape(some.size, k)
+            out[some] = self._fitted(columns, start, worst)
+        return out
+
+    def _fitted(self, supports: NDArray[np.intp], start: Fit, worst: float) -> Floats:
+        """Return the scores of supports that are given by columns."""
         problem = self.problem
         count, size = supports.shape
         beta = np.zeros(size)
@@ -213,8 +232,8 @@ class DualCuts(CutMaker):
         return count * (self.problem.n_rows + 200) <= _LISTED_ROWS
 
     def patience(self, region: Region) -> float:
-        n, p = self.problem.n_rows, self.problem.n_columns
-        draw = 60.0 + 0.05 * n * region.size
+        n, p = self.problem.n_rows, self.problem.features.n_columns
+        draw = 60.0 + 0.05 * n * self.problem.most_columns
         steps = 1.0 if self.parted else _LONGER
         return steps * (100.0 + 3.0 * n * (p / 2000 + 4)) / draw
 
@@ -224,7 +243,7 @@ class DualCuts(CutMaker):
         Best for the top columns, or for columns with inclusion probabilities `share`.
         """
         problem = self.problem
-        v2 = point.products**2
+        v2 = problem.features.sum(point.products**2)
         fixed = float(v2[list(region.inside)].sum())
         free, partial = v2[region.free], v2[list(region.partial)]
         if share is None:
@@ -254,7 +273,7 @@ class DualCuts(CutMaker):
             return
         at_once = len(missing)
         if problem.allowance.timed:  # a product that takes long is cut, to look at the clock
-            at_once = max(1, _TIMED // max(problem.n_rows * problem.n_columns, 1))
+            at_once = max(1, _TIMED // max(problem.n_rows * problem.features.n_columns, 1))
         for first in range(0, len(missing), at_once):
             problem.allowance.check()
             part = missing[first : first + at_once]
@@ -274,7 +293,7 @@ class DualCuts(CutMaker):
         known = [self._points[k].fit for k in (inside[:-1], inside[1:]) if k in self._points]
         start = Fit(np.zeros(0), np.inf, -np.inf, known[0].point) if known else None
         gap = max(_COARSE * problem.n_rows * problem.sensitivity("largest"), problem.slack)
-        return problem.fit(np.array(inside, dtype=np.intp), gap=gap, start=start)
+        return problem.fit(problem.features.columns(inside), gap=gap, start=start)
 
     def _pointed(self, fit: Fit, products: Floats) -> _Point:
         constant = -float(self.problem.loss.conjugate(self.problem.y, fit.point).sum())

@@ -24,14 +24,19 @@ _AT_ONCE = 1 << 22  # entries of the table that are looked at together
 def reach(problem: Problem) -> Floats:
     """Return for every row the largest prediction that a support's coefficients can make.
 
-    That is the radius times the norm of the included entries and the largest of the others.
+    That is the radius times the norm of the included entries and the largest of the others; a
+    feature's entries count together (T32).
     """
-    design, t = problem.design, problem.to_choose
-    include = np.array(problem.include, dtype=np.intp)
+    design, features, t = problem.design, problem.features, problem.to_choose
+    include = features.columns(problem.include)
     squares = np.zeros((problem.n_rows, t + 1))
-    step = max(1, _AT_ONCE // max(problem.n_rows, 1))
+    step = max(1, _AT_ONCE // max(problem.n_rows * int(features.widths.max()), 1))
     for first in range(0, problem.free.size, step):
-        block = design.take(problem.free[first : first + step]) ** 2
+        some = problem.free[first : first + step]
+        block = design.take(features.columns(some)) ** 2
+        if not features.identity:
+            widths = features.widths[some]
+            block = np.add.reduceat(block, np.cumsum(widths) - widths, axis=1)
         held = np.concatenate([squares[:, :t], block], axis=1)
         if t:
             held = np.partition(held, held.shape[1] - t, axis=1)[:, -t:]
@@ -84,7 +89,8 @@ class Expansions:
         if not self.more:
             return self._problem
         beta = self._problem.coefficients(support, self._gap)
-        return Minorant(self._problem, np.sort(support), beta, self._limit)
+        columns = np.sort(self._problem.features.columns(support))
+        return Minorant(self._problem, columns, beta, self._limit)
 
 
 class Minorant(Problem):
@@ -126,4 +132,4 @@ class Minorant(Problem):
     def magnitude(self) -> float:
         """A bound on what coefficients in the ball gain, and the constant."""
         largest = float(np.abs(self.correlations).max(initial=0.0))
-        return abs(self.energy) + 2 * self.radius * math.sqrt(self.size) * largest
+        return abs(self.energy) + 2 * self.radius * math.sqrt(self.most_columns) * largest

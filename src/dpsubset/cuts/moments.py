@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.cuts.blocks import block_gains
 from dpsubset.cuts.curvature import curvature, elimination_error, steady
 from dpsubset.cuts.cut import Cut, CutMaker
 from dpsubset.cuts.perspective import optimise, tangent
@@ -44,7 +45,10 @@ class MomentCuts(CutMaker):
         self._multipliers = [self.floor]
         if hard:
             self.prepare()
-        elif problem.gram.affordable and problem.n_rows * problem.n_columns**2 <= _QUICK_GRAM:
+        elif (
+            problem.gram.affordable
+            and problem.n_rows * problem.features.n_columns**2 <= _QUICK_GRAM
+        ):
             problem.gram.full()
 
     def settle(self, support: tuple[int, ...]) -> bool:
@@ -55,11 +59,20 @@ class MomentCuts(CutMaker):
     def gains(self, inside: tuple[int, ...]) -> Floats:
         """Return exact gains; likely next columns have their Gram columns fetched with those."""
         problem, gram, mu = self.problem, self.problem.gram, self._multipliers[-1]
-        if gram.lacks(inside):
+        features = problem.features
+        if gram.lacks(tuple(features.columns(inside).tolist())):
             quick = problem.correlations**2 / (gram.diagonal + problem.ridge + mu + 1e-300)
-            likely = problem.free[np.argsort(-quick[problem.free])[:_AHEAD]]
-            gram.columns(np.unique(np.concatenate([np.array(inside, dtype=np.intp), likely])))
-        return reduce(problem, inside, mu).single_gains()
+            order = problem.free[np.argsort(-features.sum(quick)[problem.free])]
+            likely = order[: features.first(order, _AHEAD, 1)]
+            ahead = np.unique(np.concatenate([np.array(inside, dtype=np.intp), likely]))
+            gram.columns(features.columns(ahead))
+        return self._alone(reduce(problem, inside, mu))
+
+    def _alone(self, reduced: Reduced) -> Floats:
+        """Return what each feature gains alone (T11d)."""
+        if self.problem.features.identity:
+            return reduced.single_gains()
+        return block_gains(self.problem, reduced)
 
     def bound(self, region: Region, hint: Floats | None = None) -> MomentCut:
         known = self.problem.gram.smallest or 0.0
@@ -68,8 +81,11 @@ class MomentCuts(CutMaker):
         for mu in self._multipliers:
             reduced = reduce(self.problem, region.inside, mu)
             error = elimination_error(self.problem, reduced.penalty + known)
-            weights = reduced.correlations**2
-            weights /= reduced.pivots if alone else known + reduced.penalty
+            if alone:
+                weights = self._alone(reduced)
+            else:
+                weights = self.problem.features.sum(reduced.correlations**2)
+                weights = weights / (known + reduced.penalty)
             candidates.append(
                 MomentCut(
                     region,
@@ -132,11 +148,27 @@ class MomentCuts(CutMaker):
     def extended(
         self, inside: tuple[int, ...], columns: NDArray[np.intp], worst: float = np.inf
     ) -> Floats:
+        if not self.problem.features.identity:
+            given = np.tile(np.array(inside, dtype=np.intp), (columns.size, 1))
+            return self.scores(np.column_stack([given, columns]))
         return extension_scores(self.problem, reduce(self.problem, inside, self.floor), columns)
 
     def scores(self, supports: NDArray[np.intp]) -> Floats:
+        features = self.problem.features
+        if features.identity:
+            return self._scores(supports)
+        out = np.empty(len(supports))
+        counts = features.widths[supports].sum(axis=1)
+        for k in np.unique(counts):  # supports of as many columns together
+            some = np.flatnonzero(counts == k)
+            columns = features.columns(supports[some].ravel())
+            out[some] = self._scores(columns.reshape(some.size, k))
+        return out
+
+    def _scores(self, supports: NDArray[np.intp]) -> Floats:
+        """Return the scores of supports that are given by columns."""
         problem = self.problem
-        met = np.zeros(problem.n_columns, dtype=bool)
+        met = np.zeros(problem.features.n_columns, dtype=bool)
         met[supports] = True
         index = np.flatnonzero(met)
         place = np.cumsum(met) - 1
@@ -155,8 +187,9 @@ class MomentCuts(CutMaker):
         return self.problem.gram.held or region.free.size == self.problem.free.size
 
     def patience(self, region: Region) -> float:
-        n, p, held = self.problem.n_rows, region.free.size, self.problem.gram.held
-        draw = 60.0 + (0.0 if held else 0.02 * n * region.size)
+        n, held = self.problem.n_rows, self.problem.gram.held
+        p = int(self.problem.features.widths[region.free].sum())
+        draw = 60.0 + (0.0 if held else 0.02 * n * self.problem.most_columns)
         cost = 100.0 + 0.05 * p * region.to_choose + (0.0 if held else n * p / 2000)
         if self.problem.gram.affordable:
             cost += 4 * min(p, 640) ** 3 / 6e4  # a few factorisations for a better cut

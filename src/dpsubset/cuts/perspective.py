@@ -48,7 +48,9 @@ def optimise(
     t = region.to_choose
     z = np.full(region.free.size, t / region.free.size) if guess is None else guess
     most = _COLUMNS if problem.gram.affordable else _FEW_COLUMNS
-    likely = np.argsort(-z)[:most]  # chosen once: their Gram columns are then all at hand
+    order = np.argsort(-z)
+    # Chosen once: their Gram columns are then all at hand.
+    likely = order[: problem.features.first(region.free[order], most, 1)]
     best: Optimised | None = None
     for _ in range(_ROUNDS):
         problem.allowance.check()
@@ -76,9 +78,10 @@ def tangent(
     Valid at any multiplier of the ball; a few Newton steps find the one of the fit at z.
     """
     most = _COLUMNS if problem.gram.affordable else region.to_choose + _FEW_COLUMNS
-    worth = z * problem.correlations[region.free] ** 2
+    worth = z * problem.features.sum(problem.correlations**2)[region.free]
     worth[z >= 1.0] = np.inf
-    likely = np.argsort(-worth, kind="stable")[:most]
+    order = np.argsort(-worth, kind="stable")
+    likely = order[: problem.features.first(region.free[order], most, 1)]
     mu, highest = floor, -np.inf
     best = 0.0, np.zeros(z.size), d + problem.ridge + floor  # no score is negative
     for _ in range(_ROUNDS):
@@ -102,9 +105,11 @@ def _cut_at(
 ) -> tuple[float, Floats, float]:
     """Return the cut of beta(z) and the multiplier of the ball for the next round."""
     penalty = d + problem.ridge + mu
-    inside = np.array(region.inside, dtype=np.intp)
-    index = np.concatenate([inside, region.free[likely]])
-    share = np.concatenate([np.ones(inside.size), z[likely]])
+    features = problem.features
+    held = np.concatenate([np.array(region.inside, dtype=np.intp), region.free[likely]])
+    inside, index = features.columns(region.inside), features.columns(held)
+    share = np.concatenate([np.ones(len(region.inside)), z[likely]])
+    share = np.repeat(share, features.widths[held])
     root = np.sqrt(share)
     rows = problem.gram.columns(index)
     matrix = rows[:, index] * root[:, None] * root
@@ -123,4 +128,4 @@ def _cut_at(
     length = float(np.linalg.norm(gamma))
     curved = float(gamma @ cho_solve(factor, gamma, check_finite=False))
     step = length**2 / curved * (length - problem.radius) / problem.radius if curved > 0 else 0.0
-    return constant, w[region.free] ** 2 / penalty, mu + step
+    return constant, features.sum(w**2)[region.free] / penalty, mu + step

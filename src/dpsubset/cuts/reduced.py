@@ -19,8 +19,9 @@ __all__ = ["Reduced", "extension_scores", "multiplier", "reduce"]
 class Reduced:
     """The problem after the columns `inside` are eliminated, at penalty ridge + mu.
 
-    For a set A of other columns, R(inside + A) >= base - gain(A), where gain(A) depends on the
-    reduced correlations and the Schur complement of the penalised Gram matrix.
+    All is about columns, whatever features they belong to. For a set A of other columns,
+    R(inside + A) >= base - gain(A), where gain(A) depends on the reduced correlations and the
+    Schur complement of the penalised Gram matrix.
     """
 
     inside: NDArray[np.intp]
@@ -39,8 +40,8 @@ class Reduced:
 
 
 def reduce(problem: Problem, inside: tuple[int, ...], mu: float) -> Reduced:
-    """Eliminate the columns `inside`; mu >= 0 is the multiplier of the ball."""
-    index = np.array(inside, dtype=np.intp)
+    """Eliminate the features `inside`; mu >= 0 is the multiplier of the ball."""
+    index = problem.features.columns(inside)
     gram = problem.gram
     penalty = problem.ridge + mu
     base = problem.energy - mu * problem.radius**2
@@ -65,7 +66,7 @@ def reduce(problem: Problem, inside: tuple[int, ...], mu: float) -> Reduced:
 
 def multiplier(problem: Problem, support: tuple[int, ...]) -> float:
     """Return the multiplier of the ball at the best fit on a support; 0 if the ball is inactive."""
-    index = np.array(support, dtype=np.intp)
+    index = problem.features.columns(support)
     block = np.ascontiguousarray(problem.gram.block(index))
     b = problem.correlations[index]
     return float(solve(block, b, problem.ridge, problem.radius, np.empty(index.size))[2])

@@ -125,20 +125,24 @@ def hard_thresholding(problem: Problem) -> tuple[int, ...]:
     if problem.to_choose == 0:
         return problem.include
     included = np.array(problem.include, dtype=np.intp)
-    b, free = problem.correlations, problem.free
-    likely = free[np.argsort(-np.abs(b[free]), kind="stable")[:_SAMPLE]]
+    b, free, features = problem.correlations, problem.free, problem.features
+    among = features.columns(free)
+    likely = among[np.argsort(-np.abs(b[among]), kind="stable")[:_SAMPLE]]
     size = float(np.linalg.norm(problem.gram.block(likely), ord=np.inf))
     step = _LONG / (size + problem.ridge + 1e-300)
-    index, beta = np.empty(0, dtype=np.intp), np.empty(0)
+    support = index = np.empty(0, dtype=np.intp)
+    beta = np.empty(0)
     for _ in range(_THRESHOLDINGS):
         moved = step * (b - _product(problem, index, beta))
         moved[index] += (1.0 - step * problem.ridge) * beta
-        kept = free[np.argsort(-np.abs(moved[free]), kind="stable")[: problem.to_choose]]
+        strength = np.abs(moved) if features.identity else features.sum(moved**2)
+        kept = free[np.argsort(-strength[free], kind="stable")[: problem.to_choose]]
         now = np.sort(np.concatenate([included, kept]))
-        if np.array_equal(now, index):
+        if np.array_equal(now, support):
             break
-        index, beta = now, moved[now]
-    return tuple(int(j) for j in index)
+        support, index = now, features.columns(now)
+        beta = moved[index]
+    return tuple(int(j) for j in support)
 
 
 def _product(problem: Problem, index: NDArray[np.intp], beta: Floats) -> Floats:

@@ -54,7 +54,7 @@ def thin(problem: Problem, kept: Sequence[int] = ()) -> Thinned:
     """Leave out copies of columns beyond what a support can use; columns `kept` stay."""
     t = problem.to_choose
     free = problem.free[~np.isin(problem.free, kept)]
-    if t == 0 or free.size <= t:
+    if t == 0 or free.size <= t or not problem.features.identity:
         return Thinned(problem, [])
     norms, products = problem.gram.diagonal[free], problem.correlations[free]
     scale = max(float(np.abs(norms).max()), float(np.abs(products).max()), 1e-300)

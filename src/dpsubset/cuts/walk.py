@@ -1,7 +1,8 @@
 """A walk over all supports of quadratic scores: parts with a bound a support, and parts with one.
 
-Columns are numbered by their order in the walk. A part holds the supports that contain the columns
-of its prefix, and choose the others from `start` on. Kept parts have room for a bound of every
+Features are numbered by their order in the walk; the columns of one are neighbours in it (T32). A
+part holds the supports that contain the features of its prefix, and choose the others from `start`
+on. Kept parts have room for a bound of every
 support; the others have one bound for all of theirs: no subset gains more than all columns (T41).
 """
 
@@ -22,6 +23,7 @@ __all__ = [
     "Form",
     "Parts",
     "any_member",
+    "columns_of",
     "fill",
     "fill_part",
     "form_bound",
@@ -46,6 +48,7 @@ class Form(NamedTuple):
     b: Floats
     base: float
     least: float  # pivots are at least this, rounding or not
+    starts: NDArray[np.int64]  # where each feature's columns begin; at the end, their number
 
 
 class Parts(NamedTuple):
@@ -77,6 +80,80 @@ def _eliminate(H, b, c, least, to_H, to_b, whole):  # type: ignore[no-untyped-de
         else:
             to_H[i, i] = H[i, i] - f * H[c, i]
     return share * b[c]
+
+
+@compiled(nogil=True)
+def _eliminate_block(starts, H, b, c, least, to_H, to_b, whole):  # type: ignore[no-untyped-def]
+    """Do the same for all columns of feature c, one after the other.
+
+    Where one more feature is chosen the diagonal blocks of H are enough.
+    """
+    low, high = starts[c], starts[c + 1]
+    gain = 0.0
+    A, v = H, b
+    for p in range(low, high):
+        pivot = max(A[p, p], least)
+        gain += v[p] / pivot * v[p]
+        for g in range(c, starts.size - 1):
+            end = b.size if whole or g == c else starts[g + 1]
+            for i in range(max(starts[g], p + 1), starts[g + 1]):
+                f = A[p, i] / pivot
+                to_b[i] = v[i] - f * v[p]
+                for j in range(i, end):
+                    to_H[i, j] = A[i, j] - f * A[p, j]
+        A, v = to_H, to_b
+    return gain
+
+
+@compiled(nogil=True)
+def _take_in(form, H, b, c, to_H, to_b, whole):  # type: ignore[no-untyped-def]
+    """Eliminate feature c; a feature of one column takes the short way."""
+    if form.starts.size - 1 == b.size:
+        return _eliminate(H, b, c, form.least, to_H, to_b, whole)
+    return _eliminate_block(form.starts, H, b, c, form.least, to_H, to_b, whole)
+
+
+@compiled(nogil=True)
+def _block_gain(H, b, low, high, least, L, z):  # type: ignore[no-untyped-def]
+    """Return the gain of the columns from low to high, by a Cholesky factorisation."""
+    gain = 0.0
+    for r in range(high - low):
+        pivot = H[low + r, low + r]
+        value = b[low + r]
+        for q in range(r):
+            v = H[low + q, low + r]
+            for u in range(q):
+                v -= L[r, u] * L[q, u]
+            v /= L[q, q]
+            L[r, q] = v
+            pivot -= v * v
+            value -= v * z[q]
+        root = np.sqrt(max(pivot, least))
+        L[r, r] = root
+        z[r] = value / root
+        gain += z[r] * z[r]
+    return gain
+
+
+@compiled(nogil=True)
+def _widest(starts):  # type: ignore[no-untyped-def]
+    """Return the largest number of columns of a feature."""
+    out = 0
+    for g in range(starts.size - 1):
+        out = max(out, starts[g + 1] - starts[g])
+    return out
+
+
+@compiled(nogil=True)
+def _all_gains(form, H, b, start, F):  # type: ignore[no-untyped-def]
+    """Fill F[j] with the gain of all features from j on, for j >= start."""
+    if form.starts.size - 1 == b.size:
+        _suffix_gains(H, b, start, form.least, F)
+        return
+    G = np.empty(b.size)
+    _suffix_gains(H, b, form.starts[start], form.least, G)
+    for j in range(start, form.starts.size - 1):
+        F[j] = G[form.starts[j]]
 
 
 @compiled(nogil=True)
@@ -120,9 +197,10 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide):  # type: ignore[
     """Part all supports; where the log mass is at most `light`, one bound serves a whole part.
 
     Returns the parts and how many bounds they keep, or no parts if there would be too many of
-    either. What all columns gain is found anew at nodes with at most `wide` columns left.
+    either. What all features gain is found anew at nodes with at most `wide` columns left.
     """
-    k = form.b.size
+    k = form.starts.size - 1
+    width = form.b.size
     parts = Parts(
         np.empty((most_parts, t), np.int64),
         np.empty(most_parts, np.int64),
@@ -132,14 +210,14 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide):  # type: ignore[
         np.empty(most_parts),
     )
     count, kept = 0, np.int64(0)
-    H = np.empty((t, k, k))
-    b = np.empty((t, k))
+    H = np.empty((t, width, width))
+    b = np.empty((t, width))
     F = np.empty((t, k))
     gain = np.zeros(t + 1)
     at = np.zeros(t, np.int64)  # the next column to try at each level
     H[0] = form.H
     b[0] = form.b
-    _suffix_gains(H[0], b[0], 0, form.least, F[0])
+    _all_gains(form, H[0], b[0], 0, F[0])
     level = 0
     while level >= 0:
         left = t - level
@@ -170,11 +248,11 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide):  # type: ignore[
             continue
         at[level] = c + 1
         below = level + 1
-        gain[below] = gain[level] + _eliminate(
-            H[level], b[level], c, form.least, H[below], b[below], left > 2
+        gain[below] = gain[level] + _take_in(
+            form, H[level], b[level], c, H[below], b[below], left > 2
         )
-        if left > 2 and k - c - 1 <= wide:
-            _suffix_gains(H[below], b[below], c + 1, form.least, F[below])
+        if left > 2 and width - form.starts[c + 1] <= wide:
+            _all_gains(form, H[below], b[below], c + 1, F[below])
         else:  # what all could gain before the column was taken, less what it gained itself
             for j in range(c + 1, k):
                 F[below, j] = F[level, c] + gain[level] - gain[below]
@@ -191,7 +269,7 @@ def _enter(form, prefix, length, H, b):  # type: ignore[no-untyped-def]
     b[0] = form.b
     now = 0
     for q in range(length):
-        gain += _eliminate(H[now], b[now], prefix[q], form.least, H[1 - now], b[1 - now], True)
+        gain += _take_in(form, H[now], b[now], prefix[q], H[1 - now], b[1 - now], True)
         now = 1 - now
     return gain, now
 
@@ -226,15 +304,16 @@ def levels(form, t):  # type: ignore[no-untyped-def]
 def fill_part(form, t, parts, r, walk, bounds, place):  # type: ignore[no-untyped-def]
     """Raise the bounds of a part's supports, which begin at a place, to those of a form."""
     H, b, gain, held, at = walk
-    k = form.b.size
+    k = form.starts.size - 1
+    single = k == form.b.size
     ready = parts.length[r]
     same = 0
     while same < ready and held[same] == parts.prefix[r, same]:
         same += 1
     for q in range(same, ready):
         held[q] = parts.prefix[r, q]
-        gain[q + 1] = gain[q] + _eliminate(
-            H[q], b[q], held[q], form.least, H[q + 1], b[q + 1], q + 1 < t - 1
+        gain[q + 1] = gain[q] + _take_in(
+            form, H[q], b[q], held[q], H[q + 1], b[q + 1], q + 1 < t - 1
         )
     held[ready:] = -1
     level = ready
@@ -243,7 +322,10 @@ def fill_part(form, t, parts, r, walk, bounds, place):  # type: ignore[no-untype
         left = t - level
         c = at[level]
         A, v, base = H[level], b[level], form.base - gain[level]
-        if left == 1:
+        if not single and left <= 2:
+            place = _last_blocks(form, A, v, base, c, left, H[t], b[t], bounds, place)
+            level -= 1
+        elif left == 1:
             for i in range(c, k):
                 low = base - v[i] * v[i] / max(A[i, i], form.least)
                 bounds[place] = max(bounds[place], low)
@@ -256,8 +338,8 @@ def fill_part(form, t, parts, r, walk, bounds, place):  # type: ignore[no-untype
             level -= 1
         else:
             at[level] = c + 1
-            gain[level + 1] = gain[level] + _eliminate(
-                A, v, c, form.least, H[level + 1], b[level + 1], True
+            gain[level + 1] = gain[level] + _take_in(
+                form, A, v, c, H[level + 1], b[level + 1], True
             )
             level += 1
             at[level] = c + 1
@@ -312,17 +394,40 @@ def _pairs(A, v, base, first, least, bounds, place):  # type: ignore[no-untyped-
 
 
 @compiled(nogil=True)
+def _last_blocks(form, A, v, base, first, left, H, b, bounds, place):  # type: ignore[no-untyped-def]
+    """Raise the bounds of all single features, or pairs of them, from `first` on.
+
+    H and b are room to work in. Returns the place after the bounds.
+    """
+    m, starts, least = form.starts.size - 1, form.starts, form.least
+    widest = _widest(starts)
+    L, z = np.empty((widest, widest)), np.empty(widest)
+    for i in range(first, m - left + 1):
+        if left == 1:
+            low = base - _block_gain(A, v, starts[i], starts[i + 1], least, L, z)
+            bounds[place] = max(bounds[place], low)
+            place += 1
+            continue
+        above = base - _eliminate_block(starts, A, v, i, least, H, b, False)
+        for j in range(i + 1, m):
+            low = above - _block_gain(H, b, starts[j], starts[j + 1], least, L, z)
+            bounds[place] = max(bounds[place], low)
+            place += 1
+    return place
+
+
+@compiled(nogil=True)
 def part_bounds(form, parts, which, lows):  # type: ignore[no-untyped-def]
     """Raise the common bounds of those of the parts `which` that have one to those of a form."""
     k = form.b.size
     H = np.empty((2, k, k))
     b = np.empty((2, k))
-    F = np.empty(k)
+    F = np.empty(form.starts.size - 1)
     for r in which:
         if parts.offset[r] != COMMON:
             continue
         gain, now = _enter(form, parts.prefix[r], parts.length[r], H, b)
-        _suffix_gains(H[now], b[now], parts.start[r], form.least, F)
+        _all_gains(form, H[now], b[now], parts.start[r], F)
         lows[r] = max(lows[r], form.base - gain - F[parts.start[r]])
 
 
@@ -381,8 +486,19 @@ def any_member(parts, r, uniforms, k, out):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
+def columns_of(starts, features, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with the columns of features; return how many they are."""
+    count = 0
+    for g in features:
+        for j in range(starts[g], starts[g + 1]):
+            out[count] = j
+            count += 1
+    return count
+
+
+@compiled(nogil=True)
 def form_bound(H, b, base, least, columns, L, z):  # type: ignore[no-untyped-def]
-    """Return the bound of one support, by a Cholesky factorisation."""
+    """Return the bound of some columns, by a Cholesky factorisation."""
     low = base
     for r in range(columns.size):
         i = columns[r]

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from dpsubset.data.bounds_file import TableBounds, bounds_template, read_bounds
+from dpsubset.data.bounds_file import TableBounds, read_bounds
 from dpsubset.data.classes import check_classes
-from dpsubset.data.files import read_columns, read_table
+from dpsubset.data.codebook import Codebook, check_file, is_bounds_only
+from dpsubset.data.files import read_cells, read_columns, read_table
 from dpsubset.data.frames import Table, as_matrix
-from dpsubset.data.names import looks_headless, pick_features, read_names
+from dpsubset.data.names import looks_headless, pick_features, read_names, read_types
 from dpsubset.data.schema import Schema
+from dpsubset.data.template import schema_template
 
 __all__ = [
+    "Codebook",
     "Schema",
     "Table",
     "TableBounds",
     "as_matrix",
-    "bounds_template",
     "check_classes",
+    "check_file",
+    "is_bounds_only",
     "looks_headless",
     "pick_features",
     "read_bounds",
+    "read_cells",
     "read_columns",
     "read_names",
     "read_table",
+    "read_types",
+    "schema_template",
 ]

@@ -79,8 +79,8 @@ def target_limits(bounds: Any) -> tuple[float, float]:
     """
     if bounds is None:
         raise InputError(
-            f"the bounds of the target are missing: give bounds_y=(lower, upper), two numbers. "
-            f"{_PUBLIC}"
+            f"the bounds of the target are missing: give bounds_y=(lower, upper), two numbers, or "
+            f"bounds_y='private', which takes a part of epsilon. {_PUBLIC}"
         )
     return as_pair(bounds, "the bounds of the target")
 

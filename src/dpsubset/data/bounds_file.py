@@ -1,4 +1,4 @@
-"""The bounds file: the bounds of every column, written by the owner from public knowledge.
+"""The file of bounds alone, as it was before schemas: written from public knowledge.
 
 [default]                # optional: for every column without a line of its own, target included
 bounds = [-1, 1]
@@ -19,29 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from dpsubset.data.bounds import as_pair
+from dpsubset.data.template import quoted
 from dpsubset.errors import InputError, at_once, without_context
 
-__all__ = ["TableBounds", "bounds_template", "read_bounds"]
+__all__ = ["TableBounds", "read_bounds"]
 
 Pair = tuple[float, float]
 
 _SHOWN = 20  # names in one message
-
-_HEADER = """\
-# Public bounds of the columns, for dpsubset select --bounds.
-#
-# Fill in [lower, upper] for every column from public knowledge: a unit, a legal range, the scale
-# of an instrument, a questionnaire's form. Do not look bounds up in the table itself: bounds taken
-# from the data break the privacy guarantee. Values outside the bounds are clipped to them.
-#
-# A target of two classes (--loss hinge and logistic) needs no bounds: its line stays empty or goes.
-#
-# One pair for all columns that have no line of their own, the target included:
-# [default]
-# bounds = [-1, 1]
-
-[columns]
-"""
 
 
 @dataclass(frozen=True)
@@ -51,18 +36,6 @@ class TableBounds:
     columns: dict[str, Pair]
     target: Pair | None
     sha256: str
-
-
-def bounds_template(names: Iterable[str], target: str | None = None) -> str:
-    r"""Return a bounds file whose bounds are still empty; it is made from the names alone.
-
-    >>> print(bounds_template(["age", 'a"b']).splitlines()[-1])
-    "a\"b" = []
-    """
-    lines = (
-        f"{_quoted(name)} = []" + ("    # the target" if name == target else "") for name in names
-    )
-    return _HEADER + "\n".join(lines) + "\n"
 
 
 def read_bounds(
@@ -75,7 +48,7 @@ def read_bounds(
     Parameters
     ----------
     path : Path
-        A TOML file in the layout of `bounds_template`.
+        A TOML file with [columns] and, perhaps, [default].
     names : sequence of str
         The features.
     target : str or None
@@ -129,7 +102,7 @@ def _check_missing(path: Path, missing: Sequence[str]) -> None:
     if missing:
         raise InputError(
             f"{path} has no bounds for column {missing[0]!r} ({len(missing)} missing in all). Add "
-            f"the line {_quoted(missing[0])} = [lower, upper] under [columns], or give all such "
+            f"the line {quoted(missing[0])} = [lower, upper] under [columns], or give all such "
             "columns one pair under [default], or leave columns out with --features"
         )
 
@@ -178,16 +151,3 @@ def _pair(given: Any, what: str) -> Pair:
     if not isinstance(given, list):
         raise InputError(f"{what} must be a pair [lower, upper] of numbers")
     return as_pair(given, what)
-
-
-def _quoted(name: str) -> str:
-    """Return the name as a TOML key: a basic string, quotes and control characters escaped."""
-    escaped = (
-        f"\\u{ord(character):04x}"
-        if ord(character) < 0x20 or ord(character) == 0x7F
-        else "\\" + character
-        if character in '"\\'
-        else character
-        for character in name
-    )
-    return '"' + "".join(escaped) + '"'

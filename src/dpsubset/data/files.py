@@ -23,7 +23,7 @@ from dpsubset.data.target import OR_LABELS
 from dpsubset.errors import InputError, at_once, without_context
 from dpsubset.labels import Labels
 
-__all__ = ["read_columns", "read_table"]
+__all__ = ["read_cells", "read_columns", "read_table"]
 
 _BLOCK_ENTRIES = 1 << 16
 _LEAVE_OUT = "or name the columns to use with --features"
@@ -59,6 +59,26 @@ def read_table(
         word = ". A word such as NA or none is missing, too, unless --classes names it"
         raise _missing(path, word if labels else "")
     return Table(matrix, vector)
+
+
+def read_cells(path: Path, wanted: Sequence[str]) -> pl.DataFrame:
+    """Read columns as they are, for a schema to say what the cells mean: of a CSV file, text.
+
+    Nothing fails because of what a row holds: fields that a line lacks are missing, those it has
+    too many are left out, and bytes that are no text are replaced.
+    """
+    names = read_names(path)
+    lacking = [repr(name) for name in wanted if name not in names]
+    if lacking:
+        word = "column" if len(lacking) == 1 else "columns"
+        raise InputError(f"{path} has no {word} {', '.join(lacking)}")
+    if file_format(path) != "csv":
+        return _read_parquet(path, wanted)
+    schema = dict.fromkeys(names, pl.String)
+    frame = quietly(lambda: _parse(path, schema, encoding="utf8-lossy", truncate_ragged_lines=True))
+    if frame is None:
+        raise InputError(f"{path} cannot be read as CSV: quotes are open or out of place. {ADVICE}")
+    return _only(frame, wanted)
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> NDArray[np.floating]:
@@ -143,8 +163,8 @@ def _read_csv(
     return _only(frame, wanted)
 
 
-def _parse(path: Path, schema: dict[str, Any]) -> pl.DataFrame:
-    return opened(path, pl.read_csv, has_header=False, skip_rows=1, schema=schema)
+def _parse(path: Path, schema: Mapping[str, Any], **options: Any) -> pl.DataFrame:
+    return opened(path, pl.read_csv, has_header=False, skip_rows=1, schema=schema, **options)
 
 
 def _numbers(column: pl.Series, path: Path, advice: str) -> pl.Series:

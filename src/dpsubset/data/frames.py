@@ -32,7 +32,7 @@ __all__ = [
 MISSING = (
     "holds missing (NaN, null, empty) or infinite values; dpsubset takes finite numbers only. "
     "Replace them by fixed values that are public (not computed from this table), for instance the "
-    "middle of the column's bounds"
+    "middle of the column's bounds, or say what they count as in a schema (schema=, --schema)"
 )
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "pick_features",
     "quietly",
     "read_names",
+    "read_types",
 ]
 
 ADVICE = "Write the table as CSV (commas, UTF-8, column names in the first line) or Parquet"
@@ -49,6 +50,14 @@ def read_names(path: Path) -> tuple[str, ...]:
         repeated = Counter(names).most_common(1)[0][0]
         raise InputError(f"{path}: two columns are named {repeated!r}. Rename one of them")
     return names
+
+
+def read_types(path: Path) -> dict[str, Any]:
+    """Return the types that a Parquet file declares for its columns; a CSV file declares none."""
+    read_names(path)
+    if file_format(path) == "csv":
+        return {}
+    return dict(quietly(lambda: opened(path, pl.read_parquet_schema)) or {})
 
 
 def looks_headless(names: Iterable[str]) -> bool:

@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.data.bounds import target_limits
+from dpsubset.data.cells import kind_of
+from dpsubset.data.columns import Column
 from dpsubset.data.frames import MISSING, EntryError, as_array, from_objects
 from dpsubset.errors import InputError, without_context
 from dpsubset.labels import Labels, named_classes
 from dpsubset.losses import Loss
 
-__all__ = ["OR_LABELS", "Target", "plan_target"]
+__all__ = ["ANY", "OR_LABELS", "PRIVATE", "Target", "check_given", "plan_target"]
 
+PRIVATE = "private"
+ANY = (-(2.0**30), 2.0**30)  # a power of two: mapping onto [-1, 1] and back loses no digit
 OR_LABELS = "or choose a classification loss, hinge or logistic, if these are labels of two classes"
 
 
@@ -30,24 +35,60 @@ OR_LABELS = "or choose a classification loss, hinge or logistic, if these are la
 class Target:
     """How a target is read: numbers within `limits`, or labels of two classes if those are None.
 
-    `classes` are the two, as public knowledge, or None if they are read off the labels.
+    `classes` are the two, as public knowledge, or None if they are read off the labels. `private`
+    says that narrower bounds are to be drawn from the table (T37); the limits are then `ANY`.
+    `column` says what a cell may hold, where a schema does.
     """
 
     limits: tuple[float, float] | None
     classes: tuple[Any, Any] | None = None
+    private: bool = False
+    column: Column | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return bounds or classes, and what a missing target counts as, as plain values."""
+        more: dict[str, Any] = {} if self.column is None else self.column.to_dict()
+        kept: dict[str, Any] = {
+            key: more[key] for key in ("missing", "unit", "note") if key in more
+        }
+        if self.limits is not None:
+            return {"bounds": list(self.limits), **kept}
+        if more.get("truth"):
+            return {"truth": True, **kept}
+        return {"classes": None if self.classes is None else list(self.classes), **kept}
+
+    def coded(self, cells: pl.Series, clip: float) -> tuple[Floats | Labels, NDArray[np.bool_]]:
+        """Return the target on the scale [-1, 1], and which rows have one.
+
+        The others get 0, or as labels +1: their rows are zeros and count for nothing (T33d).
+        """
+        assert self.column is not None
+        if kind_of(cells.dtype) == "other":
+            raise InputError("the target is of a type that holds neither numbers nor text")
+        present = self.column.there(cells)
+        values = np.where(present, self.column.code(cells, clip)[:, 0], 0.0)
+        if self.limits is not None:
+            return values, present
+        return Labels(np.where(present, values, 1.0), named=True), present
 
     def read(self, y: Any) -> Floats | Labels:
         """Return one number for each row: finite, or -1 and +1 for labels."""
-        if y is None:
-            raise InputError(
-                "the selection requires y to be passed, but the target y is None: give one number "
-                "or label for each row"
-            )
-        if sp.issparse(y):
-            raise InputError("the target is sparse: give a dense array")
-        if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
-            _warn_of_a_column()
+        y = check_given(y)
         return Labels.of(y, self.classes) if self.limits is None else _numbers(y)
+
+
+def check_given(y: Any) -> Any:
+    """Return a target, unless there is none or it is sparse."""
+    if y is None:
+        raise InputError(
+            "the selection requires y to be passed, but the target y is None: give one number "
+            "or label for each row"
+        )
+    if sp.issparse(y):
+        raise InputError("the target is sparse: give a dense array")
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1:
+        _warn_of_a_column()
+    return y
 
 
 def plan_target(loss: Loss, bounds_y: Any, classes: Any) -> Target:
@@ -63,6 +104,8 @@ def plan_target(loss: Loss, bounds_y: Any, classes: Any) -> Target:
                 f"classes are for the classification losses, hinge and logistic; the {loss.name} "
                 "loss takes numbers. Leave classes out"
             )
+        if isinstance(bounds_y, str) and bounds_y == PRIVATE:
+            return Target(ANY, private=True)
         return Target(target_limits(bounds_y))
     if bounds_y is not None:
         raise InputError(

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.designs.base import Design
+from dpsubset.designs.blocks import bounded_blocks
 from dpsubset.designs.columns import ColumnCache
 from dpsubset.designs.dense import DenseDesign
 from dpsubset.designs.features import Features
@@ -17,7 +18,7 @@ from dpsubset.designs.gram import Gram
 from dpsubset.designs.sparse import SparseDesign
 from dpsubset.errors import InputError, without_context
 
-__all__ = ["ColumnCache", "Design", "Features", "Gram", "as_design", "unmasked"]
+__all__ = ["ColumnCache", "Design", "Features", "Gram", "as_design", "bounded_blocks", "unmasked"]
 
 
 def as_design(

@@ -19,7 +19,7 @@ __all__ = ["NOT_FINITE", "DenseDesign"]
 NOT_FINITE = (
     "the table holds missing or infinite values; dpsubset takes finite numbers only. Replace them "
     "by fixed values that are public (not computed from this table), for instance the middle of "
-    "the column's bounds"
+    "the column's bounds, or say what they count as in a schema (schema=, --schema)"
 )
 
 _LONG = 500_000_000  # multiplications between two looks at the clock

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_is_fitted,
+    validate_data,
+)
 
 from dpsubset.data.frames import Table, as_matrix
 from dpsubset.data.schema import Schema
 from dpsubset.data.target import Target, plan_target
 from dpsubset.errors import InputError, at_once
 from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
-from dpsubset.losses import as_loss
+from dpsubset.estimators.schemas import as_schema, with_names
+from dpsubset.losses import Loss, as_loss
 from dpsubset.privacy.shown import fields_html
 from dpsubset.problem import Problem
+from dpsubset.question import default_loss
 from dpsubset.selection import Selection
 
 __all__ = ["Asking"]
@@ -29,7 +37,7 @@ S = TypeVar("S", bound=Selection)
 _CALLED = {"size": "n_features_to_select", "intercept": "fit_intercept", "seed": "random_state"}
 _RESULTS = (
     *("support_", "release_", "guarantee_", "classes_"),
-    *("coef_", "intercept_", "bounds_X_", "bounds_y_"),
+    *("coef_", "coef_names_", "intercept_", "bounds_X_", "bounds_y_", "model_", "_columns_in"),
 )
 
 
@@ -43,7 +51,8 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     n_features_to_select: Any = 5
     epsilon: Any = 1.0
     bounds_X: Any = None
-    loss: Any = "huber:0.2"
+    schema: Any = None
+    loss: Any = None
     mechanism: Any = "permute-and-flip"
     neighbours: Any = "replace-one"
     clip: Any = 1.0
@@ -59,22 +68,48 @@ class Asking(BaseEstimator):  # type: ignore[misc]
 
     def _ask(self, kind: type[S], X: Any, y: Any) -> tuple[S, Problem]:
         """Read a table, and state the selection and the problem it poses; nothing is spent."""
-        planned = self._plan_target(y)
-        (matrix, names), target = at_once(partial(as_matrix, X), partial(planned.read, y))
-        named = getattr(y, "name", None)  # of a series
-        schema = Schema.of(
-            names,
-            matrix.shape[1],
-            self.bounds_X,
-            planned,
-            named if isinstance(named, str) else None,
-        )
+        read = self._by_bounds if self.schema is None else self._by_schema
+        schema, table, width = read(X, y)
         selection = kind(schema=schema, table=self.table_name, called=_CALLED, **self._fields(kind))
         selection.check_ledger(self.ledger)
-        problem = selection.problem(Table(matrix, target))
+        problem = selection.problem(table)
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # the column names
-        self.n_features_in_ = matrix.shape[1]
+        self.n_features_in_ = width
         return selection, problem
+
+    def _by_bounds(self, X: Any, y: Any) -> tuple[Schema, Table, int]:
+        """Read a table of numbers by bounds_X and what is said of the target."""
+        planned = self._plan_target(y)
+        (matrix, names), target = at_once(partial(as_matrix, X), partial(planned.read, y))
+        width = matrix.shape[1]
+        schema = Schema.of(names, width, self.bounds_X, planned, _name_of(y))
+        return schema, Table(matrix, target), width
+
+    def _by_schema(self, X: Any, y: Any) -> tuple[Schema, Table, int]:
+        """Take what a schema says of a table; no cell is read yet."""
+        given = [name for name in ("bounds_X", "bounds_y", "classes") if self._has(name)]
+        if given:
+            raise InputError(f"the schema says it all: leave {' and '.join(given)} out")
+        self._check_loss()
+        labels = self._wants_labels()
+        schema, self._columns_in = as_schema(self.schema, X, _name_of(y), labels)
+        return schema, Table(with_names(X, self._columns_in), y), len(self._columns_in)
+
+    def _wants_labels(self) -> bool | None:
+        """Say whether the target is to hold labels; None if the schema may say so."""
+        return None if self.loss is None else as_loss(self.loss).classification
+
+    def _has(self, name: str) -> bool:
+        return getattr(self, name, None) is not None
+
+    def _check_loss(self) -> None:
+        """Refuse a loss that is for another kind of target than the estimator's."""
+
+    def _places(self, schema: Schema, features: Sequence[int]) -> list[int]:
+        """Return where in the table of the fit some features of a schema are."""
+        if schema.columns is None:
+            return [int(j) for j in features]
+        return [self._columns_in.index(str(schema.label(j))) for j in features]
 
     def _fields(self, kind: type[Selection]) -> dict[str, Any]:
         """Return the fields of a selection that this estimator has, by their own names."""
@@ -85,7 +120,7 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     def _plan_target(self, y: Any) -> Target:
         """Say how the target is to be read; `y` is not looked at."""
         bounds, classes = getattr(self, "bounds_y", None), getattr(self, "classes", None)
-        return plan_target(as_loss(self.loss), bounds, classes)
+        return plan_target(self._loss(), bounds, classes)
 
     def _warn(self, selection: Selection, problem: Problem, level: int) -> None:
         """Warn, before anything is spent, of what makes the guarantee weaker than it seems.
@@ -131,8 +166,29 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         for name in _RESULTS:
             self.__dict__.pop(name, None)
 
+    def _loss(self) -> Loss:
+        """Return the loss; if none is named, that of labels where classes are."""
+        labels = getattr(self, "classes", None) is not None
+        return as_loss(default_loss(labels) if self.loss is None else self.loss)
+
     def _takes_labels(self) -> bool:
         try:
-            return as_loss(self.loss).classification
+            return self._loss().classification
         except InputError:  # `fit` tells
             return False
+
+    def get_support(self, indices: bool = False) -> NDArray[Any]:
+        """Return which columns of the table were selected, as a mask or as indices."""
+        check_is_fitted(self)
+        return np.flatnonzero(self.support_) if indices else self.support_
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the selected columns; x0, x1, ... where the table had none."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        return np.asarray(names)[self.support_]
+
+
+def _name_of(y: Any) -> str | None:
+    named = getattr(y, "name", None)  # of a series
+    return named if isinstance(named, str) else None

@@ -18,10 +18,12 @@ from dpsubset.data.frames import MISSING, as_matrix
 from dpsubset.data.target import Target
 from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
-from dpsubset.losses import Logistic, as_loss
+from dpsubset.estimators.schemas import with_names
+from dpsubset.losses import Logistic, Loss, as_loss
 from dpsubset.model import Model, chosen_loss
-from dpsubset.model_file import LinearModel
+from dpsubset.model_file import LinearModel, label_columns
 from dpsubset.privacy import Guarantee
+from dpsubset.question import default_loss
 
 __all__ = ["SubsetClassifier", "SubsetRegressor"]
 
@@ -34,7 +36,8 @@ class _SubsetModel(Asking):
     coefficients: Any = "objective-perturbation"
     coefficient_loss: Any = None
     coefficient_radius: Any = None
-    coefficient_ridge: Any = 0.0
+    coefficient_ridge: Any = None
+    offset_share: Any = None
     delta: Any = 0.0
 
     def _fit(self, X: Any, y: Any) -> tuple[Floats, LinearModel]:
@@ -43,18 +46,33 @@ class _SubsetModel(Asking):
         model, problem = self._ask(Model, X, y)
         self._warn(model, problem, 3)
         released = model.release(problem, self.ledger)
+        schema = model.schema
+        self.support_: NDArray[np.bool_] = np.zeros(self.n_features_in_, dtype=bool)
+        self.support_[self._places(schema, released.positions or ())] = True
+        self.guarantee_ = Guarantee.from_dict(released.guarantee)
+        if schema.columns is not None:
+            self.model_ = released
+            self.coef_names_ = np.array(
+                label_columns(schema.names or (), schema.columns), dtype=object
+            )
+            owner = np.repeat(np.arange(schema.n_columns), [len(c.labels) for c in schema.columns])
+            effects = np.zeros(owner.size)
+            effects[np.isin(owner, released.positions or ())] = released.coefficients
+            return effects, released
         line = np.zeros(self.n_features_in_)
         line[list(released.positions or ())] = released.coefficients
-        self.support_: NDArray[np.bool_] = np.zeros(self.n_features_in_, dtype=bool)
-        self.support_[list(released.positions or ())] = True
-        self.guarantee_ = Guarantee.from_dict(released.guarantee)
-        self.bounds_X_ = np.array(narrowed(model.schema.limits, self.clip))
+        self.bounds_X_ = np.array(narrowed(schema.limits, self.clip))
         return line, released
+
+    def _wants_labels(self) -> bool | None:
+        return self._loss().classification
 
     @without_context
     def _predicted(self, X: Any) -> Floats:
         """Return X coef + intercept for a table with the columns of the fit, clipped as there."""
         check_is_fitted(self)
+        if hasattr(self, "_columns_in"):
+            return self.model_.margins(with_names(X, self._columns_in))
         table, _ = as_matrix(X)
         try:
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -93,14 +111,23 @@ class SubsetRegressor(RegressorMixin, _SubsetModel):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_features_to_select, bounds_X, bounds_y, loss, mechanism, neighbours, clip, radius, ridge, \
-always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table_name
+    n_features_to_select, bounds_X, bounds_y, schema, loss, mechanism, neighbours, clip, radius, \
+ridge, always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table_name
         Those of `SubsetSelector`, for the selection. A mechanism object brings its own epsilon,
         and what it leaves of the model's epsilon goes to the coefficients.
     epsilon : float, default=1.0
         The budget of the whole fit.
+    offset_share : float, default=None
+        The part of it that buys an offset of all predictions: the target's centre (Huber's, or the
+        median for squared loss), or the log odds of the second class. Columns are selected around
+        it, coefficients are fitted around it, and where epsilon is too small for coefficients the
+        model falls back to it. By default 50 / (epsilon n), at least 0.01 and at most 0.9; under
+        add-remove, where n is private, 0.1. 0 is none.
+    target_bounds_share : float, default=0.1
+        With bounds_y="private": the part of epsilon that buys bounds of the target (T37). They are
+        released, as `bounds_y_`.
     selection_share : float, default=0.5
-        The part of it that the selection may spend.
+        The part of the rest that the selection may spend.
     coefficients : {"objective-perturbation", "noisy-statistics"}
         How coefficients are made private. The default was best in all measurements.
     coefficient_loss : str or Loss, default=None
@@ -108,8 +135,10 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
         and squared loss for noisy statistics.
     coefficient_radius : float, default=None
         Largest norm of the coefficients on the scale [-1, 1]: by default 2, for squared loss 1.
-    coefficient_ridge : float, default=0.0
-        Weight of their squared norm; objective perturbation takes more where it must.
+    coefficient_ridge : float, default=None
+        Weight of their squared norm; objective perturbation takes more where it must. By default
+        as much as keeps the noise small, by a rule with epsilon and the number of rows (T42), so
+        that a model with too little budget is not worse than none; under add-remove 0.
     delta : float, default=0.0
         With delta > 0 objective perturbation draws Gaussian noise, and the guarantee is
         (epsilon, delta); a selection that has a delta of its own adds it.
@@ -128,6 +157,11 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
         The bounds that columns were clipped to, and are clipped to by `predict`: lower, upper.
     bounds_y_ : pair (lower, upper)
         The bounds of the target, which predictions are clipped to.
+    model_ : LinearModel
+        With a schema only: what was released, as a model file holds it.
+    coef_names_ : array of str
+        With a schema only: what the coefficients belong to, as in "region=north". `coef_` has one
+        for each level of a category then, which add up to zero, and `bounds_X_` is not there.
     n_features_in_, feature_names_in_
         Number and names of the columns seen by `fit`.
 
@@ -145,6 +179,7 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
     """
 
     bounds_y: Any = None
+    target_bounds_share: Any = 0.1
 
     def fit(self, X: Any, y: Any) -> SubsetRegressor:
         """Select columns and fit coefficients; this spends the privacy budget.
@@ -177,10 +212,13 @@ always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table
         tags.regressor_tags.poor_score = True  # scikit-learn's tables have few rows for the noise
         return tags
 
-    def _plan_target(self, y: Any) -> Target:
-        loss = as_loss(self.loss)
+    def _check_loss(self) -> None:
+        loss = self._loss()
         if loss.classification:
             raise InputError(f"loss={loss.name!r} is for classification; use SubsetClassifier")
+
+    def _plan_target(self, y: Any) -> Target:
+        self._check_loss()
         return super()._plan_target(y)
 
 
@@ -196,8 +234,11 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         The two classes, as public knowledge: `fit` refuses without. They are part of the model,
         and one label of the table could exchange them if they were read off it. A table may hold
         one of them only; a label other than the two is refused, which tells that there was one.
-    loss : str or Loss, default="hinge"
-        The loss of the selection: "hinge", "logistic" or "huber_hinge".
+    class_weights : pair or mapping {class: weight}, default=None
+        Public weights of the two classes, for selection and coefficients: rows of a class count as
+        often, and chances are those of classes so weighted. "balanced" is refused.
+    loss : str or Loss, default=None
+        The loss of the selection: "logistic" by default, "hinge" or "huber_hinge".
     coefficient_loss : str or Loss, default=None
         What the coefficients minimise: "logistic" by default, or "huber_hinge".
     coefficient_radius : float, default=None
@@ -227,8 +268,8 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
     array(['yes'], dtype='<U3')
     """
 
-    loss: Any = "hinge"
     classes: Any = None
+    class_weights: Any = None
 
     def fit(self, X: Any, y: Any) -> SubsetClassifier:
         """Select columns and fit coefficients; this spends the privacy budget.
@@ -254,6 +295,9 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         second = self._predicted(X) > 0
         return np.asarray(self.classes_[second.astype(np.intp)])
 
+    def _loss(self) -> Loss:
+        return as_loss(default_loss(labels=True) if self.loss is None else self.loss)
+
     def _has_probabilities(self) -> bool:
         """Say whether the margins are log odds."""
         return isinstance(chosen_loss(self.coefficients, self.coefficient_loss, True), Logistic)
@@ -264,10 +308,13 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         second = expit(self._predicted(X))
         return np.column_stack([1.0 - second, second])
 
-    def _plan_target(self, y: Any) -> Target:
-        loss = as_loss(self.loss)
+    def _check_loss(self) -> None:
+        loss = self._loss()
         if not loss.classification:
             raise InputError(f"loss={loss.name!r} is for a target of numbers; use SubsetRegressor")
+
+    def _plan_target(self, y: Any) -> Target:
+        self._check_loss()
         if self.classes is None:
             raise InputError(
                 "SubsetClassifier needs the names of the two classes, classes=(first, second): "
@@ -279,4 +326,5 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # as of a regressor
         return tags

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpsubset.data.frames import as_matrix
 from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
+from dpsubset.estimators.schemas import picked_columns
 from dpsubset.selection import Selection
 
 __all__ = ["SubsetSelector"]
@@ -43,10 +44,21 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     bounds_X : pair (lower, upper) or mapping {name: (lower, upper)}
         Public bounds of the columns: two numbers, two arrays of length p, or pairs by column name.
         A sparse table needs lower = -upper.
-    bounds_y : pair (lower, upper)
-        Public bounds of the target of a regression loss; labels have none.
-    loss : str or Loss, default="huber:0.2"
-        The loss whose best subset is wanted, on the scale [-1, 1]. For a target of numbers:
+    bounds_y : pair (lower, upper), or "private"
+        Public bounds of the target of a regression loss; labels have none. "private" draws them
+        from the table, with a part of epsilon: around two private quantiles, on a grid of round
+        numbers up to 10^9 that has six steps a decade.
+    target_bounds_share : float, default=0.1
+        With bounds_y="private": the part of epsilon that buys them. They are released, as
+        `release_.target_bounds`.
+    schema : Schema, dict or path, default=None
+        What is public about the table, in place of `bounds_X`, `bounds_y` and `classes`: numbers
+        with bounds, truth values, categories with levels, dates, and what missing values count as
+        (docs/schema.md). A category is one feature, in or out as a whole. Nothing that a row holds
+        makes a fit fail then.
+    loss : str or Loss, default=None
+        The loss whose best subset is wanted, on the scale [-1, 1]: by default "huber:0.2", and
+        "logistic" where `classes` are named. For a target of numbers:
         "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
         "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
         "huber:0.1"; or give an object of `dpsubset.losses`.
@@ -57,6 +69,9 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         `classes` a table may hold one class only; a label other than the two is still refused. A
         custom loss may treat the classes differently, and mechanisms by votes of blocks
         ("sample-aggregate", "lasso-stability") see more than scores: both need them named.
+    class_weights : pair or mapping {class: weight}, default=None
+        Public weights of the two `classes`, which must be named: rows of a class count as often.
+        "balanced" is refused: such weights are computed from the table.
     mechanism : str or mechanism, default="permute-and-flip"
         "permute-and-flip", "exponential", "top-r", "mistakes", "stepwise", or one of the baselines
         "markov-chain", "sample-aggregate" and "lasso-stability"; or a mechanism object, which
@@ -134,7 +149,9 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     """
 
     bounds_y: Any = None
+    target_bounds_share: Any = 0.1
     classes: Any = None
+    class_weights: Any = None
     offset_share: Any = 0.0
 
     def fit(self, X: Any, y: Any) -> SubsetSelector:
@@ -153,10 +170,10 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         self._warn(selection, problem, 2)
         released = selection.release(problem, self.ledger)
         self.support_: NDArray[np.bool_] = np.zeros(self.n_features_in_, dtype=bool)
-        self.support_[list(released.support)] = True
+        self.support_[self._places(selection.schema, released.support)] = True
         self.release_ = released
         self.guarantee_ = released.guarantee
-        if self.classes is not None:
+        if selection.schema.target.classes is not None:
             self.classes_ = np.array(selection.schema.target.classes)
         return self
 
@@ -170,6 +187,12 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
             A table with the columns that `fit` saw.
         """
         check_is_fitted(self)
+        if hasattr(self, "_columns_in"):
+            try:
+                validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+            except ValueError as error:  # names of columns, no entry
+                raise InputError(str(error)) from None
+            return picked_columns(X, np.flatnonzero(self.support_).tolist())
         table, _ = as_matrix(X)  # scikit-learn's own refusals would show entries
         if table.shape[0] > 0:
             try:

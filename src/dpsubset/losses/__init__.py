@@ -12,6 +12,7 @@ from dpsubset.losses.logistic import Logistic
 from dpsubset.losses.offset import Offset
 from dpsubset.losses.quantile import Absolute, Quantile
 from dpsubset.losses.squared import Squared
+from dpsubset.losses.weighted import Weighted
 
 __all__ = [
     "LOSSES",
@@ -25,6 +26,7 @@ __all__ = [
     "Offset",
     "Quantile",
     "Squared",
+    "Weighted",
     "as_loss",
     "check",
     "register",
@@ -64,7 +66,7 @@ def as_loss(loss: str | Loss) -> Loss:
     >>> as_loss("squared").name, as_loss("huber:0.2"), as_loss(Quantile(0.9))
     ('squared', Huber(0.2), Quantile(0.9))
     """
-    if isinstance(loss, Loss) and (type(loss) is Offset or type(loss) in LOSSES.values()):
+    if isinstance(loss, Loss) and (type(loss) in (*LOSSES.values(), Offset, Weighted)):
         return loss
     if isinstance(loss, Loss):
         raise InputError(

@@ -68,9 +68,16 @@ def check(loss: Loss, *, y_bound: float = 1.0, t_bound: float = 2.0, random_stat
         _check_symmetric(loss, sample)
     if loss.smooth:
         _check_smooth(loss, sample)
-    if type(loss).steepest is not Loss.steepest:
+    if _has_slopes(loss):
         _check_slopes(loss, sample)
     _check_fit(loss, sample, rng)
+
+
+def _has_slopes(loss: Loss) -> bool:
+    """Say whether a loss bounds its slopes; one that wraps another, if that one does."""
+    while isinstance(inner := getattr(loss, "loss", None), Loss):
+        loss = inner
+    return type(loss).steepest is not Loss.steepest
 
 
 def _fault(loss: Loss, what: str, remedy: str, **numbers: float) -> InputError:

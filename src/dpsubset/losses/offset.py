@@ -20,6 +20,7 @@ from dpsubset.losses.logistic import Logistic
 __all__ = ["Offset"]
 
 Rows = Callable[..., None]
+OFFSETTABLE = (Hinge, Logistic, HuberHinge)
 
 
 class Offset(Loss):
@@ -36,7 +37,7 @@ class Offset(Loss):
     classification = True
 
     def __init__(self, loss: Loss, offset: float) -> None:
-        if type(loss) not in (Hinge, Logistic, HuberHinge):
+        if type(loss) not in OFFSETTABLE:
             raise InputError("an offset is for the losses hinge, logistic and huber_hinge")
         good = isinstance(offset, Real) and not isinstance(offset, bool)
         if not (good and -1e3 <= offset <= 1e3):
@@ -60,6 +61,12 @@ class Offset(Loss):
         ends = np.array([-t_bound, t_bound])
         return float(max(np.ptp(self.value(np.full(2, label), ends)) for label in (-1.0, 1.0)))
 
+    def steepest(self, y_bound: float, t_bound: float) -> float:
+        return self.loss.steepest(y_bound, t_bound + abs(self.offset))
+
+    def most_curved(self) -> float:
+        return self.loss.most_curved()
+
     @staticmethod
     def rows(
         y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
@@ -69,7 +76,7 @@ class Offset(Loss):
     def compiled(self) -> tuple[Any, Floats, bool]:
         """Return the rows of the loss, at predictions that are moved by the last parameter."""
         parameters = np.array(self.parameters, dtype=np.float64)
-        return compiled_rows(_moved(type(self.loss).rows)), parameters, self.smooth
+        return compiled_rows(moved_rows(type(self.loss).rows)), parameters, self.smooth
 
     def __repr__(self) -> str:
         return f"Offset({self.loss!r}, {self.offset!r})"
@@ -85,7 +92,7 @@ class Offset(Loss):
 _MOVED: dict[Rows, Rows] = {}
 
 
-def _moved(rows: Rows) -> Rows:
+def moved_rows(rows: Rows) -> Rows:
     """Return a row function at predictions that are moved; made once for each loss."""
     if rows not in _MOVED:
         plain = config.DISABLE_JIT  # type: ignore[attr-defined]

@@ -57,7 +57,9 @@ class Release:
 
     `support` are positions among the owner's columns, `columns` their names, if they have any;
     `asked` are the public settings. `offset` is what all predictions start from, if that was asked
-    for: in the units of the target, or log odds of the second class.
+    for: in the units of the target, or log odds of the second class. `target_bounds` are those of
+    the target, if they were to be drawn, too. `levels` are those of the released columns that have
+    some, by name.
 
     >>> Release((1, 4), Guarantee("exponential mechanism", 1.0, "replace-one", 4.0))
     <Release: columns 1, 4; exponential mechanism, epsilon 1, replace-one>
@@ -68,6 +70,8 @@ class Release:
     columns: tuple[str, ...] | None = None
     asked: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     offset: float | None = None
+    target_bounds: tuple[float, float] | None = None
+    levels: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -77,11 +81,15 @@ class Release:
         guarantee: Guarantee,
         asked: Mapping[str, Any],
         offset: float | None = None,
+        target_bounds: tuple[float, float] | None = None,
     ) -> Release:
         """Return the release of a support, in its owner's words."""
         seen, names = origin.seen(support), origin.names
         columns = None if names is None else tuple(names[j] for j in seen)
-        return cls(seen, guarantee, columns, asked, offset)
+        levels = {
+            name: tuple(origin.levels[name]) for name in columns or () if name in origin.levels
+        }
+        return cls(seen, guarantee, columns, asked, offset, target_bounds, levels)
 
     def __repr__(self) -> str:
         known = self.guarantee
@@ -102,7 +110,11 @@ class Release:
 
     def _fields(self) -> list[tuple[str, str]]:
         offset = [] if self.offset is None else [("offset", f"{self.offset:.6g}")]
-        return [("columns", self._columns()), *offset]
+        bounds = []
+        if self.target_bounds is not None:
+            lower, upper = self.target_bounds
+            bounds = [("target's bounds", f"{lower:.6g} to {upper:.6g}")]
+        return [("columns", self._columns()), *offset, *bounds]
 
     def _columns(self) -> str:
         return ", ".join(map(str, self.columns or self.support)) or "none"
@@ -111,8 +123,12 @@ class Release:
         """Return the record: what was asked and released, and the guarantee, as plain values."""
         names = None if self.columns is None else list(self.columns)
         released: dict[str, Any] = {"positions": list(self.support), "columns": names}
+        if self.levels:
+            released["levels"] = {name: list(levels) for name, levels in self.levels.items()}
         if self.offset is not None:
             released["offset"] = self.offset
+        if self.target_bounds is not None:
+            released["target_bounds"] = list(self.target_bounds)
         return record(self.asked, released, self.guarantee)
 
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.errors import InputError, UnprovenError
 from dpsubset.limits import REFUSED, Allowance, OutOfTime
+from dpsubset.losses import Weighted
 from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Randomness
-from dpsubset.problem import Problem, check_classes_named, check_problem
+from dpsubset.problem import TAKE_GROUPS, Problem, check_classes_named, check_problem, check_single
 
 __all__ = [
     "MOST_DEALS",
@@ -179,6 +180,12 @@ def check_votes(problem: Problem) -> None:
     """Refuse a problem whose blocks could not vote by their rows alone (T25, T26)."""
     check_problem(problem)
     check_classes_named(problem, "a vote of blocks of rows")
+    check_single(problem, "a vote of blocks of rows", TAKE_GROUPS)
+    if isinstance(problem.loss, Weighted):
+        raise InputError(
+            "mechanisms by votes look at no scores, so class weights would do nothing: leave them "
+            "out, or choose another mechanism"
+        )
 
 
 class Voters:

@@ -50,7 +50,7 @@ def as_measurement(mechanism: Mechanism, problem: Problem, *, concentrated: bool
             return False
         X, y = (np.asarray(part) for part in given)
         rows = y.shape == (problem.n_rows,) if replaced else y.ndim == 1
-        return rows and X.shape == (y.size, problem.n_columns)
+        return rows and X.shape == (y.size, problem.design.n_columns)
 
     def release(table: Any) -> list[int]:
         if not is_table(table):

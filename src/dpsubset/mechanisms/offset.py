@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from scipy.special import expit, logsumexp
@@ -11,26 +12,36 @@ from dpsubset.arrays import Floats
 from dpsubset.checks import positive
 from dpsubset.errors import InputError
 from dpsubset.labels import Labels
-from dpsubset.losses import Offset, Quantile
-from dpsubset.mechanisms.base import Mechanism
+from dpsubset.losses import Huber, Loss, Offset, Quantile, Weighted
+from dpsubset.losses.offset import OFFSETTABLE
+from dpsubset.mechanisms.target_bounds import rank_misses
 from dpsubset.privacy import Guarantee, Randomness, check_neighbours, exponent
 from dpsubset.privacy.guarantee import with_bounded_range
 from dpsubset.problem import Problem, check_classes_named
 from dpsubset.sampling.deciding import draw_index
 
-__all__ = ["PrivateOffset", "moved", "widest"]
+__all__ = ["PrivateOffset", "has_offset", "moved", "widest", "with_target"]
+
+
+class Promising(Protocol):
+    """What guarantees something on a problem: a mechanism, or a method for coefficients."""
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Return the guarantee."""
+
 
 _LOG_ODDS = np.arange(-40, 41) / 10.0
 _NUMBERS = np.arange(-100, 101) / 100.0  # in units of the target's bound
-_ROUNDING = 1e-15  # of a count less a share of all rows, in units of n (T19.4)
+_PRIOR = (1.0, 0.4)  # how far log odds, and numbers in units of their bound, may be expected from 0
+_ROUNDING = 4e-15  # of a count less a share of all rows, or a sum, in units of n (T19.4)
 
 
 @dataclass(frozen=True)
 class PrivateOffset:
     """What predictions start from: a number of a public grid, by the exponential mechanism (T39).
 
-    For a target of numbers it is a median, or the loss's own quantile; for labels the log odds of
-    the second class.
+    For a target of numbers it is a median, or the loss's own quantile or centre; for labels the log
+    odds of the second class. Where there is too little budget it falls back to about 0.
 
     >>> y = np.repeat([0.5, 0.52, -1.0], 100)
     >>> problem = Problem(np.ones((300, 1)), y, size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
@@ -64,8 +75,9 @@ class PrivateOffset:
         _check(problem)
         # A row moves scores up and down: adding one is no better than replacing one.
         kappa = exponent(self.epsilon, self._sensitivity(problem), "replace-one")
-        logs = -kappa * _misses(problem)
-        return grid(problem), np.asarray(logs - logsumexp(logs))
+        offsets = grid(problem)
+        logs = -kappa * _misses(problem) - 0.5 * (offsets / _expected(problem)) ** 2
+        return offsets, np.asarray(logs - logsumexp(logs))
 
     def draw(self, problem: Problem, randomness: Randomness) -> float:
         """Draw the offset, on the scale of the problem's predictions; charge nothing."""
@@ -86,29 +98,54 @@ def grid(problem: Problem) -> Floats:
     return _LOG_ODDS if problem.loss.classification else problem.y_bound * _NUMBERS
 
 
+def _expected(problem: Problem) -> float:
+    """Return how far from 0 an offset is expected to be, before the table is seen (T39)."""
+    labels, numbers = _PRIOR
+    return labels if problem.loss.classification else numbers * problem.y_bound
+
+
+def _weights(loss: Loss) -> tuple[float, float]:
+    return loss.weights if isinstance(loss, Weighted) else (1.0, 1.0)
+
+
 def _share(problem: Problem) -> float:
     """Return which quantile of a target of numbers is wanted."""
     return problem.loss.tau if isinstance(problem.loss, Quantile) else 0.5
 
 
 def _misses(problem: Problem) -> Floats:
-    """Return for every offset how many rows it is off."""
-    offsets, n = grid(problem), problem.n_rows
+    """Return for every offset how many rows it is off; rows without a target do not count."""
+    y = problem.y if problem.present is None else problem.y[problem.present]
+    offsets, n = grid(problem), y.size
     if problem.loss.classification:
-        return np.asarray(np.abs(np.sum(problem.y > 0) - n * expit(offsets)))
-    ordered, share = np.sort(problem.y), _share(problem)
-    below = np.searchsorted(ordered, offsets, side="left")
-    above = n - np.searchsorted(ordered, offsets, side="right")
-    over = np.maximum(below - share * n, above - (1.0 - share) * n)
-    return np.asarray(np.maximum(over, 0.0))
+        first, second = weights = _weights(problem.loss)
+        ones = np.sum(y > 0)
+        pull = second * ones * expit(-offsets) - first * (n - ones) * expit(offsets)
+        return np.asarray(np.abs(pull) / max(weights))
+    if isinstance(problem.loss, Huber):
+        pulls = [np.clip((y - o) / problem.loss.c, -1.0, 1.0).sum() for o in offsets]
+        return np.asarray(np.abs(pulls) / 2.0)
+    halfway = problem.y_bound * (_NUMBERS[1:] + _NUMBERS[:-1]) / 2.0
+    return rank_misses(np.sort(y), halfway, _share(problem))
 
 
 def _check(problem: Problem) -> None:
-    if isinstance(problem.loss, Offset):
+    inner = problem.loss.loss if isinstance(problem.loss, Weighted) else problem.loss
+    if isinstance(inner, Offset):
         raise InputError("the loss has an offset already; leave one of the two out")
     if problem.loss.classification:
-        Offset(problem.loss, 0.0)  # says for which losses there is one
+        Offset(inner, 0.0)  # says for which losses there is one
         check_classes_named(problem, "an offset")
+
+
+def has_offset(loss: Loss) -> bool:
+    """Say whether predictions of a loss may start from an offset."""
+    inner = loss.loss if isinstance(loss, Weighted) else loss
+    return not loss.classification or type(inner) in OFFSETTABLE
+
+
+def _with_offset(loss: Loss, offset: float) -> Loss:
+    return loss.with_offset(offset) if isinstance(loss, Weighted) else Offset(loss, offset)
 
 
 def moved(problem: Problem, offset: float) -> Problem:
@@ -117,25 +154,33 @@ def moved(problem: Problem, offset: float) -> Problem:
     A target of numbers is moved the other way and clipped to the same bound, so that one row counts
     no more than before; labels get a loss with an offset.
     """
-    labels = problem.loss.classification
+    if problem.loss.classification:
+        named = Labels(problem.y, problem.classes_named)
+        return with_target(problem, named, _with_offset(problem.loss, offset))
+    return with_target(problem, problem.y - offset, problem.loss)
+
+
+def with_target(problem: Problem, target: Floats | Labels, loss: Loss) -> Problem:
+    """Return the problem with another target, and a loss for it."""
     return Problem(
         problem.design,
-        Labels(problem.y, problem.classes_named) if labels else problem.y - offset,
+        target,
         size=problem.size,
-        loss=Offset(problem.loss, offset) if labels else problem.loss,
+        loss=loss,
         x_bound=problem.x_bound,
-        y_bound=None if labels else problem.y_bound,
+        y_bound=None if loss.classification else problem.y_bound,
         radius=problem.radius,
         ridge=problem.ridge,
         include=problem.include,
         exclude=problem.exclude,
+        groups=problem.groups,
         origin=problem.origin,
     )
 
 
-def widest(mechanism: Mechanism, problem: Problem) -> Guarantee:
+def widest(mechanism: Promising, problem: Problem) -> Guarantee:
     """Return what a mechanism guarantees on a problem, whatever its offset turns out to be."""
-    offsets = [o for o in grid(problem) if o >= 0.0] if problem.loss.classification else [0.0]
+    offsets = grid(problem) if problem.loss.classification else [0.0]
     found = [mechanism.guarantee(moved(problem, float(o))) for o in offsets]
     most = max(found, key=lambda promise: promise.epsilon)
     return replace(most, precision=max(promise.precision for promise in found), sensitivity=None)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +67,7 @@ class _Cover(NamedTuple):
     peaks: Floats
     cumulated: Floats
     served: NDArray[np.int64]  # by which form streamed parts are bounded
+    starts: NDArray[np.int64]  # of every feature's columns
     H: Floats  # of all forms, one after the other
     b: Floats
     base: Floats
@@ -89,7 +91,7 @@ def _draw(cover, words, used, chosen, L, z):  # type: ignore[no-untyped-def]
         bounds = cover.bounds[parts.offset[r] : parts.offset[r] + parts.size[r]]
         if parts.offset[r] == walk.STREAMED:
             f = cover.served[r]
-            form = walk.Form(cover.H[f], cover.b[f], cover.base[f], cover.least[f])
+            form = walk.Form(cover.H[f], cover.b[f], cover.base[f], cover.least[f], cover.starts)
             bounds = np.full(parts.size[r], -np.inf)
             walk.fill_part(form, t, parts, r, walk.levels(form, t), bounds, 0)
         at = 0
@@ -113,10 +115,22 @@ def _draw(cover, words, used, chosen, L, z):  # type: ignore[no-untyped-def]
 @compiled(nogil=True)
 def _highest(cover, chosen, low, L, z):  # type: ignore[no-untyped-def]
     """Return the highest bound of all forms on a support, which is not below `low`."""
+    columns = chosen
+    if cover.starts.size - 1 < cover.b.shape[1]:
+        columns = np.empty(z.size, np.int64)
+        columns = columns[: walk.columns_of(cover.starts, chosen, columns)]
     for f in range(cover.base.size):
-        bound = walk.form_bound(cover.H[f], cover.b[f], cover.base[f], cover.least[f], chosen, L, z)
+        bound = walk.form_bound(
+            cover.H[f], cover.b[f], cover.base[f], cover.least[f], columns, L, z
+        )
         low = max(low, bound)
     return low
+
+
+@compiled(nogil=True)
+def _most_columns(starts, t):  # type: ignore[no-untyped-def]
+    """Return how many columns t features can have."""
+    return t if starts[-1] == starts.size - 1 else np.sort(np.diff(starts))[-t:].sum()
 
 
 @compiled(nogil=True)
@@ -128,7 +142,8 @@ def _tries(cover, words, heights, chosen, share):  # type: ignore[no-untyped-def
     how many words were used.
     """
     t = chosen.size
-    L, z = np.empty((t, t)), np.empty(t)
+    most = _most_columns(cover.starts, t)
+    L, z = np.empty((most, most)), np.empty(most)
     used, tries = 0, 0
     while used + t + 3 <= words.size and tries < heights.size:
         height = heights[tries]
@@ -148,7 +163,8 @@ def _arrivals(cover, words, waits, heights, chosen, now, rate, limit):  # type: 
     Returns the time, too.
     """
     t = chosen.size
-    L, z = np.empty((t, t)), np.empty(t)
+    most = _most_columns(cover.starts, t)
+    L, z = np.empty((most, most)), np.empty(most)
     used, tries = 0, 0
     while used + t + 2 <= words.size and tries < heights.size:
         wait = np.log(waits[tries]) - rate
@@ -187,24 +203,34 @@ class Covering:
         self._cost = 0.0  # of fits since bounds were raised, in nanoseconds
         self._stacked: tuple[Floats, ...] | None = None
         self._order = problem.free
-        self._most = min(_FORMS, _MEMORY // (8 * self._order.size**2))
+        self._columns = int(problem.features.widths[problem.free].sum())
+        self._most = min(_FORMS, _MEMORY // (8 * self._columns**2))
         first = self._expansions.at(self._seed)
         self._order = self._by_worth(first)
         self._forms = [self._reduced(first, self._seed)]
         self.settled = self._cover(Probe(), racing)
 
     def _moments(self, below: Problem, mu: float) -> tuple[Floats, Floats]:
-        """Return H = X'X + ridge + mu and X'y of the columns in order, the included ones last."""
-        index = np.concatenate([self._order, np.array(below.include, dtype=np.intp)])
+        """Return H = X'X + ridge + mu and X'y of the features in order, the included ones last."""
+        features = np.concatenate([self._order, np.array(below.include, dtype=np.intp)])
+        index = below.features.columns(features)
         H = below.gram.full(below.between)[np.ix_(index, index)]
         H[np.diag_indices(index.size)] += below.ridge + mu
         return H, below.correlations[index]
 
     def _by_worth(self, below: Problem) -> NDArray[np.intp]:
-        """Order columns by what leaving each of them out of the fit on all would cost."""
+        """Order features by what leaving each of them out of the fit on all would cost."""
         H, b = self._moments(below, max(steady(below), 1e-9 * below.gram.diagonal.max(initial=0.0)))
         inverse = np.linalg.inv(H)
-        worth = (inverse @ b) ** 2 / np.diag(inverse)
+        if self.problem.features.identity:
+            worth = (inverse @ b) ** 2 / np.diag(inverse)
+        else:
+            beta = inverse @ b
+            ends = np.cumsum(self.problem.features.widths[self.problem.free]).tolist()
+            worth = np.empty(len(ends))
+            for g, (low, high) in enumerate(pairwise([0, *ends])):
+                some = slice(low, high)
+                worth[g] = beta[some] @ np.linalg.solve(inverse[some, some], beta[some])
         k = self.problem.free.size
         return self.problem.free[np.argsort(-worth[:k], kind="stable")]
 
@@ -215,7 +241,7 @@ class Covering:
         """
         mu = max(steady(below), multiplier(below, tuple(int(j) for j in support)))
         H, b = self._moments(below, mu)
-        k = self._order.size
+        k = self._columns
         base = below.energy - mu * below.radius**2
         if H.shape[0] > k:
             across = np.linalg.solve(H[k:, k:], np.column_stack([H[k:, :k], b[k:]]))
@@ -224,7 +250,9 @@ class Covering:
             H = H[:k, :k] - H[:k, k:] @ across[:, :k]
         penalty = below.ridge + mu
         base -= elimination_error(below, penalty)
-        return walk.Form(np.ascontiguousarray(H), np.ascontiguousarray(b), base, penalty)
+        widths = below.features.widths[self._order]
+        starts = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+        return walk.Form(np.ascontiguousarray(H), np.ascontiguousarray(b), base, penalty, starts)
 
     def _cover(self, source: RandomSource, racing: bool) -> bool:
         """Part all supports by the first form, finer and finer, until draws get through.
@@ -337,6 +365,7 @@ class Covering:
             self._peaks,
             cumulated,
             self._served,
+            self._forms[0].starts,
             *self._stacked,
         )
 
@@ -444,8 +473,8 @@ class Covering:
                 self._bounds[at], self.problem.enclose(support, COARSE / self.kappa)[0]
             )
             self._reweigh(at)
-        n, k = self.problem.n_rows, self._order.size
-        self._cost += 2e5 + 200.0 * n * self.problem.size
+        n, k = self.problem.n_rows, self._columns
+        self._cost += 2e5 + 200.0 * n * self.problem.most_columns
         if not (self._expansions.more and excess > _LOOSE and len(self._forms) < self._most):
             return
         heavy = self._heavy()

@@ -63,8 +63,9 @@ class _Samplers:
         self._bending = isinstance(maker, BendingCuts)
         short = problem.n_supports <= sampling.ENUMERATION_LIMIT
         listed = short and maker.listable(root(problem))
-        k, n, p = problem.free.size, problem.n_rows, problem.n_columns
-        few = 2 <= problem.to_choose < k <= _COLUMNS and n * p * p <= _ROWS
+        k, n, p = problem.free.size, problem.n_rows, problem.features.n_columns
+        narrow = problem.features.widths[problem.free].sum() <= _COLUMNS
+        few = narrow and 2 <= problem.to_choose < k and n * p * p <= _ROWS
         self._walkable = few and bends(problem) and not listed
         self._quick = self._walkable and problem.n_supports <= _QUICK
         if self._walkable and problem.n_supports <= _ALL_KEPT:

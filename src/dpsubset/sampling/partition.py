@@ -66,7 +66,7 @@ class Partition:
         self._refined = self._lost = 0
         self._most = math.inf
         self._adopted: set[tuple[int, ...]] = set()
-        draw = 60.0 + 0.05 * problem.n_rows * problem.size
+        draw = 60.0 + 0.05 * problem.n_rows * problem.most_columns
         self._quick = 60.0 / draw  # cost of a draw that needs no fit, against one that does
         self.pieces: list[Piece] = []
         self._stats = np.empty((2, 16))  # log mass and peak of every piece

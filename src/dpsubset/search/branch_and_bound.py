@@ -71,11 +71,11 @@ class BranchAndBound(Solver):
 
 
 def _offer_any(problem: Problem, shortlist: Shortlist, seed: tuple[int, ...]) -> None:
-    """Offer the seed, or the columns of largest |X'y|: the seconds were over before any score.
+    """Offer the seed, or the features of largest |X'y|: the seconds were over before any score.
 
     An answer needs one, so this fit is not limited.
     """
-    strength = np.abs(problem.correlations[problem.free])
+    strength = problem.features.sum(problem.correlations**2)[problem.free]
     chosen = problem.free[np.argsort(-strength, kind="stable")[: problem.to_choose]]
     support = np.array(seed or (*problem.include, *chosen), dtype=np.int64)
     shortlist.offer(support, problem.within(Allowance(None)).score(support))

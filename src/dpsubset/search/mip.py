@@ -10,7 +10,7 @@ from dpsubset.cuts import CutMaker
 from dpsubset.cuts.curvature import curvature
 from dpsubset.errors import InputError
 from dpsubset.losses.hinge import Hinge
-from dpsubset.problem import Problem
+from dpsubset.problem import Problem, check_single
 from dpsubset.search.backends import Model, Program
 from dpsubset.search.backends.gurobi import GurobiProgram
 from dpsubset.search.backends.scip import ScipProgram
@@ -48,6 +48,8 @@ class MIP(Outside):
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
+        other = "solver='outer-approximation' or 'branch-and-bound'"
+        check_single(problem, "the integer program", other)
         if not (problem.quadratic or isinstance(problem.loss, Hinge)):
             raise InputError(
                 f"the integer program is for squared and hinge loss, not {problem.loss.name}; use "

@@ -148,9 +148,10 @@ class Approximation(Session):
         return constant - float(weights @ z)
 
     def _start(self, centre: Support) -> None:
-        """Cut near one-swaps of the centre with the columns that correlate most with the target."""
+        """Cut near one-swaps of the centre with what correlates most with the target."""
         problem, free = self.problem, self.problem.free
-        order = free[np.argsort(-np.abs(problem.correlations[free]), kind="stable")]
+        strength = problem.features.sum(problem.correlations**2)
+        order = free[np.argsort(-strength[free], kind="stable")]
         others = order[~np.isin(order, centre)]
         count = math.ceil(self._options.start_share * free.size)
         swaps = [(j, int(new)) for new in others[:count] for j in centre]

@@ -18,6 +18,7 @@ from dpsubset.cuts.moments import MomentCut
 from dpsubset.cuts.reduced import Reduced
 from dpsubset.cuts.region import Region
 from dpsubset.limits import Allowance, OutOfTime
+from dpsubset.search.blocks import search_blocks
 from dpsubset.search.found import Found
 from dpsubset.search.heap import Heap, push
 from dpsubset.search.kernel import Moments, Rest, Rule, explore
@@ -132,7 +133,7 @@ class Tree:
         if cut.region.empty:
             return
         if isinstance(cut, MomentCut):
-            if cut.region.free.size <= _MOST and self._search(cut):
+            if self._problem.features.widths[cut.region.free].sum() <= _MOST and self._search(cut):
                 return
         else:
             cut = self._screen(self._sharpened(cut))
@@ -192,6 +193,9 @@ class Tree:
 
     def _search(self, cut: MomentCut) -> bool:
         """Run the compiled search on a region; False when its nodes ran out."""
+        if not self._problem.features.identity:
+            given = self._problem, cut, self._curvature, self._list, self._allowance
+            return search_blocks(*given, _NODES)
         region, reduced = cut.region, cut.reduced
         problem, index = self._problem, reduced.inside
         free = region.free[np.argsort(-np.abs(reduced.correlations[region.free]), kind="stable")]
