@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
-from block_cases import GROUPS, blocks, problem_of
+from block_cases import GROUPS, LABELLED, blocks, problem_of
 from scipy import stats
 
 from dpsubset import Problem
+from dpsubset.audit.densities import Law, make_grid
 from dpsubset.coefficients import NoisyStatistics, ObjectivePerturbation
 from dpsubset.coefficients.statistics import blocks_sensitivity, statistics_sensitivity
 from dpsubset.losses.squared import fit_moments
@@ -93,3 +95,37 @@ def test_the_sensitivity_of_statistics_of_blocks(widths: tuple[int, ...]) -> Non
         found = blocks_sensitivity(widths, relation)
         assert found <= statistics_sensitivity(sum(widths), relation)
         assert found <= blocks_sensitivity((*widths[:-1], widths[-1] + 1), relation)
+
+
+def largest_ratio(loss: str, relation: str, longest: float) -> tuple[float, float]:
+    """Return how far exact densities of coefficients on a block of two columns move, and epsilon.
+
+    Rows of the block reach `longest`; constants are those of a bound of 1.
+    """
+    labels = {"classes": (-1, 1)} if loss in LABELLED else {"y_bound": 1.0}
+    options: dict[str, Any] = {"size": 1, "x_bound": 1.0, "radius": 0.5, "loss": loss, **labels}
+    problem = Problem(np.zeros((0, 3)), np.zeros(0), groups=[[0, 1], [2]], **options)
+    given = ObjectivePerturbation(1.0, neighbours=relation).constants(problem)
+    grid = make_grid(2, 0.5, 8, 12)
+    angles = np.linspace(0, 2 * np.pi, 9)[:-1]
+    rows = longest * np.column_stack([np.cos(angles), np.sin(angles)])
+    tables = [(row[None, :], np.array([y])) for row in rows for y in (-1.0, 1.0)]
+    if relation == "add-remove":
+        tables.append((np.zeros((0, 2)), np.zeros(0)))
+    laws = [Law(loss, X, y, given.ridge, 0.5, given.scale, False).on(grid) for X, y in tables]
+    pairs = combinations(laws, 2) if relation == "replace-one" else ((a, laws[-1]) for a in laws)
+    moved = max(float(np.abs(a - b).max()) for a, b in pairs)
+    return moved, given.noise_epsilon + given.curvature_epsilon
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("loss", ["squared", "huber:0.2", "logistic"])
+def test_exact_densities_on_a_block_keep_epsilon(loss: str, relation: str) -> None:
+    moved, epsilon = largest_ratio(loss, relation, 1.0)
+    assert 0.2 * epsilon < moved <= epsilon * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("loss", ["huber:0.2", "logistic"])
+def test_rows_of_a_one_hot_block_that_are_not_scaled_exceed_it(loss: str) -> None:
+    moved, epsilon = largest_ratio(loss, "add-remove", 2.0)
+    assert moved > epsilon

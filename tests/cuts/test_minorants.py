@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from block_cases import blocks, problem_of
 from clone import CLONE
 from scipy import sparse
 
@@ -290,3 +291,17 @@ def test_better_and_listed_are_below_the_scores(name: str) -> None:
     assert (lows <= scores + 4 * given.slack).all()
     np.testing.assert_allclose(lows, before, atol=1e-6)
     assert (maker.raised(listed) <= lows + 1e-12).all()
+
+
+def test_reach_counts_the_entries_of_a_feature_together() -> None:
+    case = blocks("logistic", 5, size=3, include=(2,))
+    problem = problem_of(case)
+    X, _ = case.bounded()
+    norms = np.array([[np.linalg.norm(row[list(g)]) for g in case.groups] for row in X])
+    wanted = [np.sqrt((norms[:, s] ** 2).sum(axis=1)) for s in case.supports()]
+    found = reach(problem)
+    np.testing.assert_allclose(found, case.radius * np.max(wanted, axis=0), rtol=1e-9)
+    # A twin that counts the largest columns, not features, falls short.
+    squares = np.sort(X[:, [j for g in (0, 1, 3, 4) for j in case.groups[g]]] ** 2, axis=1)
+    few = case.radius * np.sqrt(squares[:, -2:].sum(axis=1) + X[:, case.groups[2][0]] ** 2)
+    assert (few < 0.9 * found).any()

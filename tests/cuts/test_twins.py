@@ -54,3 +54,23 @@ def test_columns_that_only_look_alike_stay() -> None:
     X = rng.permuted(np.repeat([[1.0], [-1.0]], 10, axis=0) * np.ones((1, 12)), axis=0)
     given = Problem(X, np.zeros(20), size=2, x_bound=1, y_bound=1, radius=1.0, ridge=1.0)
     assert thin(given).problem is given
+
+
+def test_copies_of_blocks_are_left_out_and_come_back() -> None:
+    rng = np.random.default_rng(0)
+    block, other = rng.uniform(-0.5, 0.5, (40, 2)), rng.uniform(-0.5, 0.5, (40, 2))
+    single = rng.uniform(-1, 1, (40, 3))
+    X = np.hstack([block, single[:, :1], block, other, block, single[:, 1:], block])
+    y = block[:, 0] - other[:, 1] + 0.3 * rng.normal(size=40)
+    groups = [[0, 1], [2], [3, 4], [5, 6], [7, 8], [9], [10], [11, 12]]
+    problem = Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=1.0, groups=groups)
+    assert thin(problem).problem.free.tolist() == [0, 1, 2, 3, 5, 6]
+    turned = [[1, 0] if g == [0, 1] else g for g in groups]  # columns in another order are another
+    options = {"size": 2, "x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
+    other_way = Problem(X, y, groups=turned, **options)
+    assert thin(other_way).problem.free.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    scores = {s: problem.score(s) for s in combinations(range(8), 2)}
+    found = search.top(problem, 28)
+    assert sorted(entry.support for entry in found) == sorted(scores)
+    assert all(entry.proven for entry in found)
+    assert [entry.score for entry in found] == pytest.approx(sorted(scores.values()), abs=1e-9)

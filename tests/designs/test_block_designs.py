@@ -88,3 +88,13 @@ def test_the_callers_table_is_not_written_to() -> None:
 def test_no_rows_and_one_wide_block() -> None:
     made = BlockDesign(as_design(np.empty((0, 7)), bound=1.0), Features.of([range(7)], 7))
     assert made.full_gram().tolist() == np.zeros((7, 7)).tolist()
+
+
+def test_a_block_is_measured_in_parts_where_it_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(3).uniform(-1, 1, (40, 30))
+    features = Features.of([range(10), range(10, 29), [29]], 30)
+    whole = BlockDesign(as_design(X, bound=BOUND), features).take(range(30))
+    monkeypatch.setattr("dpsubset.designs.blocks._AT_ONCE", 3 * 40)
+    parts = BlockDesign(as_design(X, bound=BOUND), features)
+    assert np.allclose(parts.take(range(30)), whole, rtol=0, atol=1e-15)
+    assert np.allclose(parts.full_gram(), whole.T @ whole, rtol=0, atol=1e-12)

@@ -184,3 +184,12 @@ def test_rounding_counts_columns() -> None:
         assert problem.precision("largest") < 2e-11
     few = Problem(X[:, :11], X[:, 0], size=2, groups=GROUPS, **given)
     assert few.precision("largest") == few.loss.precision
+
+
+def test_very_wide_blocks_have_looser_cuts_and_the_same_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dpsubset.cuts.blocks._WIDE", 1)
+    for case, scores in cases("squared"):
+        assert lowest_margin(case, scores, "bound") > -CLOSE * max(1.0, float(scores.max()))
+        assert search.best(problem_of(case)).score == pytest.approx(scores.min(), abs=1e-9)

@@ -280,7 +280,7 @@ def _density(
     """Return log densities of objective perturbation's minimiser on one or two columns."""
     assert isinstance(method, ObjectivePerturbation)
     given = method.constants(fit)
-    rows = shortened(fit.design.take(list(support)), given.row)
+    rows = shortened(fit.design.take(fit.features.columns(support)), given.row)
     law = Law(loss, rows, fit.y, given.ridge, fit.radius, given.scale, method.delta > 0)
     return law.on(_grid(len(support), fit.radius))
 

@@ -14,6 +14,8 @@ from dpsubset.sums import products
 
 __all__ = ["block_gains"]
 
+_WIDE = 512  # columns, beyond which a block is not factored
+
 
 class _Alike(NamedTuple):
     """The features of one width."""
@@ -26,7 +28,7 @@ class _Alike(NamedTuple):
 def block_gains(problem: Problem, reduced: Reduced) -> Floats:
     """Return b_g'H_gg^-1 b_g for every feature, H and b reduced by those inside.
 
-    Of features inside it means nothing.
+    Of very wide features it is a number above that; of features inside it means nothing.
     """
     out = np.empty(problem.n_columns)
     least = max(reduced.penalty, 1e-300)
@@ -36,6 +38,9 @@ def block_gains(problem: Problem, reduced: Reduced) -> Floats:
         b = reduced.correlations[alike.columns]
         if d == 1:
             out[alike.features] = b[:, 0] ** 2 / reduced.pivots[flat]
+            continue
+        if d > _WIDE:  # no eigenvalue is below the penalty
+            out[alike.features] = (b**2).sum(axis=1) / least
             continue
         H = alike.gram.copy()
         if reduced.inside.size:
@@ -57,10 +62,8 @@ def _alike(problem: Problem) -> list[_Alike]:
     for d in np.unique(features.widths):
         some = np.flatnonzero(features.widths == d)
         columns = features.columns(some).reshape(-1, d)
-        gram = np.empty((some.size, d, d))
-        for i, block in enumerate(columns):
-            if d == 1:
-                break
+        gram = np.empty((some.size, d, d) if 1 < d <= _WIDE else (0, d, d))
+        for i, block in enumerate(columns[: len(gram)]):
             if problem.gram.held:
                 gram[i] = problem.gram.block(block)
             else:

@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsubset.arrays import Floats
 from dpsubset.problem import Problem
 
 __all__ = ["Thinned", "thin"]
@@ -54,11 +55,15 @@ def thin(problem: Problem, kept: Sequence[int] = ()) -> Thinned:
     """Leave out copies of columns beyond what a support can use; columns `kept` stay."""
     t = problem.to_choose
     free = problem.free[~np.isin(problem.free, kept)]
-    if t == 0 or free.size <= t or not problem.features.identity:
+    if t == 0 or free.size <= t:
         return Thinned(problem, [])
-    norms, products = problem.gram.diagonal[free], problem.correlations[free]
+    features = problem.features
+    norms = features.sum(problem.gram.diagonal)[free]
+    products = features.sum(problem.correlations)[free]
     scale = max(float(np.abs(norms).max()), float(np.abs(products).max()), 1e-300)
     looks = np.round(np.column_stack([norms, products]) / scale, 9)
+    if not features.identity:
+        looks = np.column_stack([looks, features.widths[free]])
     _, group, count = np.unique(looks, axis=0, return_inverse=True, return_counts=True)
     classes: list[NDArray[np.intp]] = []
     for suspect in np.flatnonzero(count > t):
@@ -66,18 +71,27 @@ def thin(problem: Problem, kept: Sequence[int] = ()) -> Thinned:
     return Thinned(problem, classes)
 
 
-def _equal_columns(problem: Problem, columns: NDArray[np.intp], t: int) -> list[NDArray[np.intp]]:
-    """Part columns that look alike into classes of equal ones; keep classes of more than t."""
+def _equal_columns(problem: Problem, some: NDArray[np.intp], t: int) -> list[NDArray[np.intp]]:
+    """Part features that look alike into classes of equal ones; keep classes of more than t.
+
+    They have the same number of columns, which are compared in their order.
+    """
     classes = []
-    while columns.size > t:
-        first = problem.design.take(columns[:1])
+    while some.size > t:
+        first = _taken(problem, some[:1])
         equal = np.concatenate(
             [
-                (problem.design.take(columns[i : i + _CHUNK]) == first).all(axis=0)
-                for i in range(0, columns.size, _CHUNK)
+                (_taken(problem, some[i : i + _CHUNK]) == first).all(axis=(0, 2))
+                for i in range(0, some.size, _CHUNK)
             ]
         )
         if equal.sum() > t:
-            classes.append(columns[equal])
-        columns = columns[~equal]
+            classes.append(some[equal])
+        some = some[~equal]
     return classes
+
+
+def _taken(problem: Problem, some: NDArray[np.intp]) -> Floats:
+    """Return the columns of features of one width, an (n, features, width) array."""
+    taken = problem.design.take(problem.features.columns(some))
+    return taken.reshape(problem.n_rows, some.size, taken.shape[1] // some.size)

@@ -53,13 +53,23 @@ class BlockDesign(Design):
 
     def _measure(self, some: NDArray[np.intp]) -> None:
         """Find the rows of some features that are too long."""
-        widths = self.features.widths[some]
-        squares = self._inner.take(self.features.columns(some)) ** 2
-        norms = np.sqrt(np.add.reduceat(squares, np.cumsum(widths) - widths, axis=1))
-        longest = self.bound * (1.0 + _ROUNDING * (widths + 4))
+        norms = np.sqrt(self._squares(some))
+        longest = self.bound * (1.0 + _ROUNDING * (self.features.widths[some] + 4))
         for k in np.flatnonzero((norms > longest).any(axis=0)):
             rows = np.flatnonzero(norms[:, k] > longest[k])
             self._long[int(some[k])] = rows, self.bound / norms[rows, k]
+
+    def _squares(self, some: NDArray[np.intp]) -> Floats:
+        """Return the squared norm of every row in each of some features."""
+        columns, widths = self.features.columns(some), self.features.widths[some]
+        if some.size > 1:
+            squares = self._inner.take(columns) ** 2
+            return np.add.reduceat(squares, np.cumsum(widths) - widths, axis=1)
+        total = np.zeros((self.n_rows, 1))  # one that may be wider than can be held
+        step = max(1, _AT_ONCE // max(self.n_rows, 1))
+        for first in range(0, columns.size, step):
+            total[:, 0] += (self._inner.take(columns[first : first + step]) ** 2).sum(axis=1)
+        return total
 
     def take(self, columns: Columns) -> Floats:
         """Return columns, scaled where that is needed."""
