@@ -413,7 +413,6 @@ BAD_OPTIONS = [
     ),
     (["--loss", "huber:x"], "huber:x"),
     (["--loss", "hinge:2"], "hinge:2"),
-    (["--classes", "no,yes"], "Leave --classes out"),
     (["--loss", "huber", "--classes", "no,yes"], "Leave --classes out"),
     (["--loss", "hinge", "--classes", "no"], "two different classes"),
     (["--loss", "hinge", "--classes", "no,yes,maybe"], "two different classes"),
