@@ -12,7 +12,7 @@ import math
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -277,8 +277,11 @@ def _around_offsets(model: Model, problem: Problem, loss: str) -> Shown:
 
     An outcome is the offset's place and the support.
     """
-    assert model.offset is not None
     fit = model.fit_problem(problem)
+    if model.offset is None:
+        shown = _selected(model.made, problem)
+        coefficients = {s: _density(model.method, fit, s, loss) for s in shown.chances}
+        return replace(shown, densities=coefficients)
     offsets, logs = model.offset.probabilities(fit)
     chances, densities = {}, {}
     for place in (0, len(offsets) // 2, 3 * len(offsets) // 4):
