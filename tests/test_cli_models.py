@@ -190,7 +190,7 @@ def test_labels_must_be_named_before_a_row_is_read(folder: Path, spent: list[str
     refused = fit_labels(folder, "--classes", "yes,other")
     mistake(refused, "other than the two classes")
     assert "9137" not in refused.output
-    mistake(fit(folder, "--classes", "no,yes"), "--classes is for")
+    mistake(fit(folder, "--loss", "huber", "--classes", "no,yes"), "--classes is for")
     assert spent == []
     assert not (folder / "m.json").exists()
 
@@ -223,12 +223,13 @@ def test_the_file_holds_public_things_only(folder: Path) -> None:
     }
     assert set(document["released"]) == {
         *("positions", "columns", "coefficients", "intercept", "target", "classes"),
-        *("probabilities", "bounds", "target_bounds"),
+        *("probabilities", "bounds", "target_bounds", "offset"),
     }
-    assert document["asked"]["mechanism"]["epsilon"] == 20.0
+    assert document["asked"]["offset_share"] == 0.1  # whatever the number of rows
+    assert document["asked"]["mechanism"]["epsilon"] == 18.0
     assert document["asked"]["selection_share"] == 0.5
     assert document["asked"]["coefficients"]["name"] == "ObjectivePerturbation"
-    assert document["asked"]["coefficients"]["epsilon"] == 20.0
+    assert document["asked"]["coefficients"]["epsilon"] == 18.0
     assert "seed" not in document["asked"]
     X, y = data()
     text = (folder / "m.json").read_text()

@@ -6,7 +6,6 @@ Densities are those of `dpsubset.audit.densities`, which share no code with the 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from coefficients.problems import make_problem
 
 from dpsubset import Problem
 from dpsubset.arrays import Floats
-from dpsubset.audit.densities import LABELLED, LOSSES, Law, derivatives, make_grid
+from dpsubset.audit.densities import LABELLED, LOSSES, Law, make_grid
 from dpsubset.coefficients import ObjectivePerturbation
 from dpsubset.coefficients.objective import Constants
 from dpsubset.errors import InputError
@@ -93,20 +92,6 @@ def test_noise_costs_no_more_than_is_tolerated_and_more_without_the_rule() -> No
 # ---- exact audits: a ridge by rule, and a loss with an offset -----------------------------------
 
 
-@dataclass(frozen=True)
-class MovedLaw(Law):
-    """The law where predictions start from an offset."""
-
-    offset: float = 0.0
-
-    def around(self, beta: Floats) -> tuple[Floats, Floats]:
-        slope, curve = derivatives(self.loss, self.y, beta @ self.rows.T + self.offset)
-        gradient = slope @ self.rows + 2 * self.ridge * beta
-        outer = self.rows[:, :, None] * self.rows[:, None, :]
-        hessian = np.tensordot(curve, outer, 1) + 2 * self.ridge * np.eye(beta.shape[1])
-        return gradient, hessian
-
-
 def posed(table: Floats, loss: str, offset: float, radius: float) -> Problem:
     known = as_loss(loss)
     labels: dict[str, Any] = {"classes": (-1, 1)} if loss in LABELLED else {"y_bound": 1.0}
@@ -129,9 +114,7 @@ def excess(
     given = mechanism.constants(posed(tables[0], loss, offset, radius))
     grid = make_grid(1, radius, 60) if size == 1 else make_grid(2, radius, 14, 20)
     laws = [
-        MovedLaw(loss, t[:, :-1], t[:, -1], given.ridge, radius, given.scale, False, offset).on(
-            grid
-        )
+        Law(loss, t[:, :-1], t[:, -1], given.ridge, radius, given.scale, False, offset).on(grid)
         for t in tables
     ]
     worst = max(float(np.abs(laws[i] - laws[j]).max()) for i, j in pairs)

@@ -96,10 +96,11 @@ class Law:
     radius: float
     scale: float
     gaussian: bool
+    offset: float = 0.0  # what predictions start from
 
     def around(self, beta: Floats) -> tuple[Floats, Floats]:
         """Return gradients (m, k) and Hessians (m, k, k), the ridge's part included."""
-        slope, curve = derivatives(self.loss, self.y, beta @ self.rows.T)
+        slope, curve = derivatives(self.loss, self.y, beta @ self.rows.T + self.offset)
         gradient = slope @ self.rows + 2 * self.ridge * beta
         outer = self.rows[:, :, None] * self.rows[:, None, :]
         hessian = np.tensordot(curve, outer, 1) + 2 * self.ridge * np.eye(beta.shape[1])

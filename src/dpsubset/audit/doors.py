@@ -31,6 +31,7 @@ from dpsubset.coefficients import CoefficientMechanism, NoisyStatistics, Objecti
 from dpsubset.errors import InputError
 from dpsubset.losses import as_loss
 from dpsubset.mechanisms import Mechanism
+from dpsubset.mechanisms.offset import moved
 from dpsubset.model import Model
 from dpsubset.privacy import NEIGHBOURS
 from dpsubset.problem import Problem
@@ -264,24 +265,49 @@ def _model(kind: str) -> Callable[[RawTable, str, str, float, str], Shown]:
 
         def law() -> Shown:
             model, problem = estimator._ask(Model, *CONTAINERS[container](table))
-            shown = _selected(model.made, problem)
-            fit = model.fit_problem(problem)
-            densities = {s: _density(model.method, fit, s, loss) for s in shown.chances}
-            return replace(shown, densities=densities)
+            return _around_offsets(model.settled(problem.n_rows), problem, loss)
 
         return _refused(law)
 
     return shown
 
 
+def _around_offsets(model: Model, problem: Problem, loss: str) -> Shown:
+    """Return the joint distribution of offset, columns and coefficients, at some of the offsets.
+
+    An outcome is the offset's place and the support.
+    """
+    fit = model.fit_problem(problem)
+    if model.offset is None:
+        shown = _selected(model.made, problem)
+        coefficients = {s: _density(model.method, fit, s, loss) for s in shown.chances}
+        return replace(shown, densities=coefficients)
+    offsets, logs = model.offset.probabilities(fit)
+    chances, densities = {}, {}
+    for place in (0, len(offsets) // 2, 3 * len(offsets) // 4):
+        start = float(offsets[place])
+        scored = moved(problem, start) if model._around else problem
+        around = moved(fit, start)
+        told = start if fit.loss.classification else 0.0  # the target of numbers is moved instead
+        for support, chance in Laws().of(model.made, scored).items():
+            chances[place, *support] = chance + float(logs[place])
+            densities[place, *support] = _density(model.method, around, support, loss, told)
+    return Shown(chances, densities, rows=row_counts(problem))
+
+
 def _density(
-    method: CoefficientMechanism, fit: Problem, support: tuple[int, ...], loss: str
+    method: CoefficientMechanism,
+    fit: Problem,
+    support: tuple[int, ...],
+    loss: str,
+    offset: float = 0.0,
 ) -> Floats:
     """Return log densities of objective perturbation's minimiser on one or two columns."""
     assert isinstance(method, ObjectivePerturbation)
     given = method.constants(fit)
     rows = shortened(fit.design.take(fit.features.columns(support)), given.row)
-    law = Law(loss, rows, fit.y, given.ridge, fit.radius, given.scale, method.delta > 0)
+    gaussian = method.delta > 0
+    law = Law(loss, rows, fit.y, given.ridge, fit.radius, given.scale, gaussian, offset)
     return law.on(_grid(len(support), fit.radius))
 
 

@@ -185,7 +185,7 @@ def listed(
     if not given:
         return None
     names = [name for text in given for name in _names(text, option, known)]
-    return tuple(dict.fromkeys(names)) if option != "--classes" else tuple(names)
+    return tuple(names)
 
 
 @without_context
