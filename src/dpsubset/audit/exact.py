@@ -12,9 +12,7 @@ import numpy as np
 
 from dpsubset.arrays import Floats
 from dpsubset.audit.tables import check_neighbour, row_counts
-from dpsubset.cuts import cut_maker
-from dpsubset.cuts.listing import list_region
-from dpsubset.cuts.region import root
+from dpsubset.cuts.supports import list_supports
 from dpsubset.errors import InputError
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import Guarantee
@@ -84,7 +82,7 @@ class Laws:
         """Return the log probability of every outcome; a refusal is the outcome ()."""
         if type(mechanism).probabilities is Mechanism.probabilities and mechanism.ledger is None:
             if problem not in self._listed:
-                self._listed[problem] = list_region(cut_maker(problem), root(problem))
+                self._listed[problem] = list_supports(problem)
             supports, scores = self._listed[problem]
             logs = mechanism._law(problem, supports, scores)
         else:
@@ -175,7 +173,7 @@ def excess(first: Law, second: Law, epsilon: float) -> float:
 def _check_alike(first: Problem, other: Problem) -> None:
     def public(problem: Problem) -> tuple[Any, ...]:
         shape = (problem.size, problem.n_columns, problem.include, problem.exclude)
-        return (*shape, problem.ridge, repr(problem.loss), problem.public_bounds)
+        return (*shape, problem.false_columns, problem.ridge, repr(problem.loss), problem.public_bounds)
 
     if public(first) != public(other):
         raise InputError(

@@ -129,6 +129,7 @@ def moved(problem: Problem, offset: float) -> Problem:
         ridge=problem.ridge,
         include=problem.include,
         exclude=problem.exclude,
+        false_columns=problem.false_columns,
         origin=problem.origin,
     )
 
