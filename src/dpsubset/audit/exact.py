@@ -173,7 +173,13 @@ def excess(first: Law, second: Law, epsilon: float) -> float:
 def _check_alike(first: Problem, other: Problem) -> None:
     def public(problem: Problem) -> tuple[Any, ...]:
         shape = (problem.size, problem.n_columns, problem.include, problem.exclude)
-        return (*shape, problem.false_columns, problem.ridge, repr(problem.loss), problem.public_bounds)
+        return (
+            *shape,
+            problem.false_columns,
+            problem.ridge,
+            repr(problem.loss),
+            problem.public_bounds,
+        )
 
     if public(first) != public(other):
         raise InputError(

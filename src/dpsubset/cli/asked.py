@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dpsubset.cli.options import named
+from dpsubset.cli.options import named, size_of
 from dpsubset.data import (
     Schema,
     Table,
@@ -52,6 +52,7 @@ def ask(kind: type[S], source: Source, options: dict[str, Any]) -> S:
         lambda: _classes(source.classes, loss),
     )
     given = options | {name: tuple(options[name] or ()) for name in ("always_include", "exclude")}
+    given["size"] = size_of(options["size"])
     chosen = pick_features(known, target, wanted, given["always_include"], given["exclude"])
     limited = None if loss.classification else target
     stated = read_bounds(bounds, chosen, limited, known=known)
