@@ -123,8 +123,8 @@ class Selection(Question):
         if not low <= int(size) <= high:
             without = f" and {len(excluded)} excluded" if excluded else ""
             raise InputError(
-                f"{name} is {most if self.open_size else size}; with {p} columns, {len(included)} of them always "
-                f"included{without}, it must lie between {low} and {high}"
+                f"{name} is {most if self.open_size else size}; with {p} columns, "
+                f"{len(included)} of them always included{without}, it must lie between {low} and {high}"
             )
 
     @property
@@ -334,10 +334,8 @@ class Selection(Question):
         least_size, least_rows = _HARD_BENT if loss.bends else _HARD_STRAIGHT
         if problem.quadratic or self.largest_size < least_size or rows < least_rows:
             return None
-        most = "up to " if self.open_size else ""
-        asked = (
-            f"{most}{self.largest_size} columns at epsilon {made.epsilon:g} with {loss.name} loss"
-        )
+        columns = f"{'up to ' if self.open_size else ''}{self.largest_size} columns"
+        asked = f"{columns} at epsilon {made.epsilon:g} with {loss.name} loss"
         other = "" if loss.bends else ", or a loss that bends (huber:0.2, logistic),"
         return (
             f"an exact draw of {asked} takes seconds on most tables, and minutes or more on some; "

@@ -302,9 +302,9 @@ class Mechanism(ABC):
             raise InputError(_LAW_IS_NO_RELEASE)
 
     def _log_weights(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
-        """Return -kappa R(S), less what the chosen columns cost where their number is open (T34)."""
+        """Return -kappa R(S), less what chosen columns cost where their number is open (T34)."""
         chosen = np.count_nonzero(supports != EMPTY, axis=1) - len(problem.include)
-        return -self.kappa(problem) * scores - problem.column_cost * chosen
+        return np.asarray(-self.kappa(problem) * scores - problem.column_cost * chosen)
 
     @abstractmethod
     def _sampler(self, problem: Problem) -> Sampler:

@@ -21,7 +21,7 @@ __all__ = ["proportional", "race"]
 
 
 def proportional(problem: Problem, kappa: float, limits: Limits | None = None) -> Draw:
-    """Prepare draws with log probability -kappa R(S), less what columns cost if their number is open.
+    """Prepare draws with log weights -kappa R(S), less what columns cost if their number is open.
 
     >>> from dpsubset.sampling.probe import Probe
     >>> X = np.eye(3); given = {"x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
