@@ -124,7 +124,8 @@ class Selection(Question):
             without = f" and {len(excluded)} excluded" if excluded else ""
             raise InputError(
                 f"{name} is {most if self.open_size else size}; with {p} columns, "
-                f"{len(included)} of them always included{without}, it must lie between {low} and {high}"
+                f"{len(included)} of them always included{without}, it must lie between {low} and "
+                f"{high}"
             )
 
     @property
