@@ -257,7 +257,7 @@ def test_twin_tries_that_take_no_time_are_noticed(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Tries, "late", first_only)
     rng, problem = np.random.default_rng(0), make_problem(make_case("nothing included", "absolute"))
-    drawn = np.vstack([mechanism.draw(problem, 1, random_state=rng) for _ in range(200)])
+    drawn = np.vstack([mechanism.draw(problem, 1, random_state=rng) for _ in range(400)])
     rows = heights_of("nothing included", "absolute")[0]
     assert chi_square(counts_of(drawn, rows), law)[0] < FALSE_ALARM
 
