@@ -96,8 +96,8 @@ def measure(cell: Cell, draws: int = DRAWS, seconds: float = SECONDS) -> Line:
     """Draw from one table, with the defaults of `SubsetSelector` in all but the size.
 
     >>> line = measure(Cell(10, 1, 2000, 0, "auto"), draws=5)
-    >>> line.draws, line.exact
-    (5, 1.0)
+    >>> line.draws, line.missed
+    (5, 0.0)
     """
     limits = (-BOUND, BOUND)
     options = {"size": cell.true, **MECHANISMS[cell.mechanism]}

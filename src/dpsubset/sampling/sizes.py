@@ -26,7 +26,7 @@ def proportional(problem: Problem, kappa: float, limits: Limits | None = None) -
 
     >>> from dpsubset.sampling.probe import Probe
     >>> X = np.eye(3); given = {"x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
-    >>> problem = Problem(X, X[0], size=2, false_columns=0.5, **given)
+    >>> problem = Problem(X, X[0], size=2, false_columns=0.001, **given)
     >>> proportional(problem, 100.0)(Probe()).tolist()
     [0]
     """
