@@ -548,6 +548,7 @@ def posed(*, labels: bool) -> dict[str, st.SearchStrategy[Any]]:
         "include": often((), seldom=([0], [5])),
         "exclude": often((), seldom=([1], [0])),
         "groups": often(None),
+        "false_columns": often(None, 0.05, seldom=(1e-20, 1)),
         "classes": often(None),
     }
 
@@ -738,7 +739,9 @@ OBJECTS = often(
     seldom=(dpsubset.MarkovChain(0.5, steps=20), dpsubset.TopR(0.5, trials=3)),
 )
 FITS: dict[str, st.SearchStrategy[Any]] = {
-    "n_features_to_select": often(1, 2),
+    "n_features_to_select": often(1, 2, "auto"),
+    "max_features": often(2, 10),
+    "false_columns": often(0.05, seldom=(1e-20, 1)),
     "epsilon": EPSILON,
     "bounds_X": often((-10, 10), (-1e3, 1e3), seldom=((0, 1), (-1e308, 1e308), (0, 1e-300))),
     "bounds_y": often((-10, 10), seldom=((0, 1), (-1e308, 1e308))),

@@ -384,8 +384,8 @@ def test_a_memory_is_noticed(where: str, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(module, "_OTHER", None, raising=False)
     monkeypatch.setattr(Exponential, "last", None, raising=False)
 
-    def draw(partition: Any, randomness: Any) -> Any:
-        support = clean(partition, randomness)
+    def draw(*given: Any) -> Any:
+        support = clean(*given)
         if where == "module":
             module._OTHER = support
         elif where == "container":

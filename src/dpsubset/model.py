@@ -177,6 +177,7 @@ class Model(ModelQuestion, Selection):
             selection.design,
             Labels(selection.y, selection.classes_named) if labels else selection.y,
             size=selection.size,
+            false_columns=selection.false_columns,
             loss=self.weighted(loss),
             x_bound=selection.x_bound,
             y_bound=selection.y_bound,

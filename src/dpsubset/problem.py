@@ -32,7 +32,15 @@ from dpsubset.losses import Fit, Loss, Weighted, as_loss
 from dpsubset.losses.squared import Squared, fit_moments
 from dpsubset.losses.weighted import weights_by_class
 
-__all__ = ["IMPRECISE", "RULES", "TAKE_GROUPS", "Origin", "Problem"]
+__all__ = [
+    "IMPRECISE",
+    "RULES",
+    "TAKE_GROUPS",
+    "Origin",
+    "Problem",
+    "check_false_columns",
+    "check_one_size",
+]
 
 RULES = ("tight", "largest", "paper")  # for the sensitivity of scores
 _NARROWEST = 1000.0  # what the tight rule may gain: rounding counts by as much more (T19.4)
@@ -90,7 +98,8 @@ class Problem:
         Clipped to [-y_bound, y_bound]; for a classification loss labels of two classes: -1 and
         +1, 0 and 1, booleans, or two strings.
     size : int
-        Number of features in a support, the included ones counted.
+        Number of features in a support, the included ones counted; with `false_columns` the
+        largest.
     loss : str or Loss
         "squared", "absolute", "huber", "quantile" (regression), "hinge", "logistic",
         "huber_hinge" (classification); a parameter may follow a colon, as in "huber:0.1".
@@ -108,6 +117,10 @@ class Problem:
         norm within a feature of several columns exceeds x_bound is scaled down to it, so that
         such a feature moves scores no more than a column does (T32). By default feature j is
         column j.
+    false_columns : float, optional
+        Leave the size open (T34): supports of the included columns and any number of others, up to
+        `size` in all. It is about how many columns may be chosen that explain nothing, on average:
+        a number above 0, up to 1.
     classes : pair, optional
         The two classes of a classification target, as public knowledge. Read off the labels they
         are good for scores only: mechanisms that see more of the labels refuse such a problem,
@@ -150,6 +163,7 @@ class Problem:
         include: Iterable[int] = (),
         exclude: Iterable[int] = (),
         groups: Sequence[Sequence[int]] | None = None,
+        false_columns: float | None = None,
         classes: Sequence[Any] | None = None,
         class_weights: Any = None,
         origin: Origin | None = None,
@@ -178,6 +192,8 @@ class Problem:
         self.features = Features.of(groups, self.design.n_columns)
         self.design = bounded_blocks(self.design, self.features)
         self._choose(size, include, exclude)
+        self.false_columns = None if false_columns is None else check_false_columns(false_columns)
+        self.column_cost = self._column_cost()
         self.origin = origin or Origin(self._asked(), len(self.features))
         self.present = present
 
@@ -198,7 +214,13 @@ class Problem:
             "ridge": self.ridge,
             "always_include": list(self.include),
             "exclude": list(self.exclude),
-        }
+        } | ({} if self.false_columns is None else {"false_columns": self.false_columns})
+
+    def _column_cost(self) -> float:
+        """Return by how many nats each chosen column lowers a log weight (T34)."""
+        if self.false_columns is None:
+            return 0.0
+        return math.log(max(self.free.size, 1)) - math.log(self.false_columns)
 
     def _read(self, y: ArrayLike | Labels, classes: Sequence[Any] | None) -> tuple[Floats, bool]:
         """Return the target as numbers, and whether its classes are public, if it has any."""
@@ -231,18 +253,23 @@ class Problem:
                 f"{len(self.exclude)} excluded it must lie between {low} and {high}"
             )
         self.free: NDArray[np.intp] = np.delete(np.arange(p), [*self.include, *self.exclude])
-        self.most_columns: int = self.size  # that a support can have; public
-        if not self.features.identity:
-            more = self.size - len(self.include)
-            self.most_columns = self.features.most_columns(self.include, self.free, more)
+        self.most_columns: int = self._most_columns()
+
+    def _most_columns(self) -> int:
+        """Return how many columns a support can have; that is public."""
+        if self.features.identity:
+            return self.size
+        return self.features.most_columns(self.include, self.free, self.to_choose)
 
     def __repr__(self) -> str:
         """Return what is public; the number of rows need not be."""
         y_bound = "" if self.loss.classification else f"y_bound={self.y_bound:g}, "
         fixed = {"included": len(self.include), "excluded": len(self.exclude)}
         counts = "".join(f", {count} {name}" for name, count in fixed.items() if count)
+        most = "" if self.false_columns is None else "up to "
+        false = f", {self.false_columns:g} false" if most else ""
         return (
-            f"<Problem: {self.size} of {self.n_columns} {self._called}{counts}; "
+            f"<Problem: {most}{self.size} of {self.n_columns} {self._called}{counts}{false}; "
             f"loss={self.loss!r}, x_bound={self.x_bound:g}, {y_bound}radius={self.radius:g}, "
             f"ridge={self.ridge:g}>"
         )
@@ -273,13 +300,27 @@ class Problem:
 
     @property
     def to_choose(self) -> int:
-        """How many columns are chosen besides the included ones."""
+        """How many columns are chosen besides the included ones, at most."""
         return self.size - len(self.include)
+
+    @property
+    def sizes(self) -> range:
+        """The sizes that a support may have."""
+        least = self.size if self.false_columns is None else len(self.include)
+        return range(least, self.size + 1)
 
     @property
     def n_supports(self) -> int:
         """Number of supports to choose from."""
-        return math.comb(self.free.size, self.to_choose)
+        included = len(self.include)
+        return sum(math.comb(self.free.size, size - included) for size in self.sizes)
+
+    def of_size(self, size: int) -> Problem:
+        """Return the problem of the supports of one size; tables, moments and scores are shared."""
+        twin = copy.copy(self)
+        twin.size, twin.false_columns, twin.column_cost = size, None, 0.0
+        twin.most_columns = twin._most_columns()
+        return twin
 
     def with_rows(self, X: Any, y: ArrayLike) -> Problem:
         """Return the same problem of other rows; labels are -1 and +1."""
@@ -296,6 +337,7 @@ class Problem:
             include=self.include,
             exclude=self.exclude,
             groups=self.groups,
+            false_columns=self.false_columns,
             origin=self.origin,
         )
 
@@ -312,7 +354,7 @@ class Problem:
         prediction, where it is not that of coefficients in the ball.
         """
         one_of(rule, "sensitivity rule", RULES)
-        t_bound = reach or self.radius * self.x_bound * math.sqrt(self.size)
+        t_bound = reach or self.radius * self.x_bound * math.sqrt(self.size)  # of the largest size
         if rule == "paper":
             return self.loss.published(self.y_bound, t_bound)
         largest = self.loss.largest(self.y_bound, t_bound)
@@ -359,7 +401,7 @@ class Problem:
     def extended(self, include: tuple[int, ...], more: int) -> Problem:
         """Return the problem of choosing so many columns more, with these included.
 
-        Tables, moments and scores are shared.
+        Tables, moments and scores are shared, and what a column costs.
         """
         twin = copy.copy(self)
         twin._choose(len(include) + more, include, self.exclude)
@@ -418,16 +460,20 @@ class Problem:
     def as_support(self, support: Iterable[int]) -> NDArray[np.intp]:
         """Return a support as sorted indices of features, or say what is wrong with it."""
         chosen = _indices(support, self.n_columns, "support")
-        if len(chosen) != self.size:
+        if len(chosen) not in self.sizes:
+            allowed = "size" if self.false_columns is None else f"sizes {self.sizes[0]} to"
             raise InputError(
-                f"the support has {len(chosen)} {self._called}; this problem has size {self.size}"
+                f"the support has {len(chosen)} {self._called}; this problem has {allowed} "
+                f"{self.size}"
             )
         return np.array(chosen, dtype=np.intp)
 
     def enclose(self, support: NDArray[np.intp], gap: float = 0.0) -> tuple[float, float]:
         """Return the same for a support known to be valid, at most about `gap` apart."""
         columns = self.features.columns(support)
-        if self.quadratic:
+        if columns.size == 0:
+            primal = dual = math.fsum(self.loss.value(self.y, np.zeros_like(self.y)))
+        elif self.quadratic:
             _, primal, dual = fit_moments(
                 self.gram.block(columns),
                 self.correlations[columns],
@@ -491,6 +537,23 @@ def check_single(problem: Problem, who: str, instead: str) -> None:
         raise InputError(
             f"{who} chooses single columns, and this problem has groups of columns as features; "
             f"use {instead}"
+        )
+
+
+def check_false_columns(given: Any, name: str = "false_columns") -> float:
+    """Return the expected number of false columns, or say what it must be."""
+    number = positive(given, name)
+    if number > 1.0:
+        raise InputError(f"{name} must be a number above 0, up to 1, not {given!r}")
+    return number
+
+
+def check_one_size(problem: Problem, who: str) -> None:
+    """Refuse a problem whose size is open, where only one size can be served."""
+    if problem.false_columns is not None:
+        raise InputError(
+            f"{who} needs to know how many columns to choose; where that is open (auto), take "
+            "permute-and-flip, exponential or stepwise"
         )
 
 

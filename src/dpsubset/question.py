@@ -39,7 +39,23 @@ def option(default: Any, group: str, text: str, typed: Any = None) -> Any:
 class Question:
     """Which columns best explain a target? One field an option."""
 
-    size: int = option(5, "question", "How many columns to select, those always included counted.")
+    size: Any = option(
+        5,
+        "question",
+        "How many columns to select, those always included counted; or auto, where nobody knows: "
+        "their number is then found, and released with them under the same epsilon.",
+        str,
+    )
+    max_size: int = option(
+        10,
+        "question",
+        "--size auto: the most columns to select, all if there are fewer. A row counts by it.",
+    )
+    false_columns: float = option(
+        0.05,
+        "question",
+        "--size auto: about how many of the selected columns explain nothing, on average.",
+    )
     loss: Any = option(
         None,
         "question",

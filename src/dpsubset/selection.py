@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsubset.checks import positive, yes_or_no
+from dpsubset.checks import positive, whole, yes_or_no
 from dpsubset.data.bounds import narrowed, rescale_target
 from dpsubset.data.frames import Table, column_positions
 from dpsubset.data.schema import Schema
@@ -38,7 +38,7 @@ from dpsubset.privacy.guarantee import (
     seeded_if,
 )
 from dpsubset.privacy.ledger import LedgerLike, as_ledger
-from dpsubset.problem import Origin, Problem
+from dpsubset.problem import Origin, Problem, check_false_columns
 from dpsubset.question import Question, default_loss
 from dpsubset.records import charging
 
@@ -82,6 +82,7 @@ class Selection(Question):
             lambda: self.made,
             lambda: self.checked_seed,
             self._check_columns,
+            partial(check_false_columns, self.false_columns, self._called("false_columns")),
         )
         self._check_loss()
         self._check_offset()
@@ -133,20 +134,36 @@ class Selection(Question):
 
     def _check_columns(self) -> None:
         p, included, excluded = self.schema.n_columns, self._included, self._excluded
-        name = self._called("size")
-        if isinstance(self.size, bool) or not isinstance(self.size, Integral):
-            raise InputError(f"{name} must be a whole number, not {self.size!r}")
+        name, size = self._called("size"), self.size
+        most = whole(self.max_size, self._called("max_size"), 1)
+        if self.open_size:
+            name, size = self._called("max_size"), min(most, p - len(excluded))
+        elif isinstance(size, bool) or not isinstance(size, Integral):
+            raise InputError(f'{name} must be a whole number or "auto", not {size!r}')
         both = sorted(set(included) & set(excluded))
         if both:
             shown = ", ".join(repr(self.schema.label(j)) for j in both)
             raise InputError(f"{shown} cannot be both always included and excluded: choose one")
         low, high = max(1, len(included)), p - len(excluded)
-        if not low <= int(self.size) <= high:
+        if not low <= int(size) <= high:
             without = f" and {len(excluded)} excluded" if excluded else ""
             raise InputError(
-                f"{name} is {self.size}; with {p} columns, {len(included)} of them always "
-                f"included{without}, it must lie between {low} and {high}"
+                f"{name} is {most if self.open_size else size}; with {p} columns, "
+                f"{len(included)} of them always included{without}, it must lie between {low} and "
+                f"{high}"
             )
+
+    @property
+    def open_size(self) -> bool:
+        """Whether the number of columns is to be found, too (T34)."""
+        return isinstance(self.size, str) and self.size == "auto"
+
+    @property
+    def largest_size(self) -> int:
+        """The number of columns to select, or the most where it is open; the intercept is none."""
+        if not self.open_size:
+            return int(self.size)
+        return min(int(self.max_size), self.schema.n_columns - len(self._excluded))
 
     @cached_property
     def _included(self) -> tuple[int, ...]:
@@ -306,7 +323,7 @@ class Selection(Question):
                 "the table has 0 sample(s) (no rows) while a minimum of 1 is required when one row "
                 "is replaced by another (replace-one)"
             )
-        size, include = int(self.size), self._included
+        size, include = self.largest_size, self._included
         visible = schema.n_columns
         asked = self.settled(rows.design.n_rows).asked()
         if self.intercept:
@@ -323,6 +340,7 @@ class Selection(Question):
             ridge=self.ridge,
             include=include,
             exclude=self._excluded,
+            false_columns=self.false_columns if self.open_size else None,
             groups=rows.groups,
             origin=Origin(asked, visible, schema.names, schema.levels),
             present=rows.present,
@@ -337,7 +355,7 @@ class Selection(Question):
             "schema": schema.sha256,
             "n_columns": schema.n_columns,
             "features": list(schema.names or ()) if schema.picked else None,
-            "size": int(self.size),
+            "size": "auto" if self.open_size else int(self.size),
             "loss": loss_name(as_loss(self.loss)),
             "clip": self.clip,
             "radius": self.radius,
@@ -346,6 +364,8 @@ class Selection(Question):
             "always_include": [schema.label(j) for j in self._included],
             "exclude": [schema.label(j) for j in self._excluded],
         }
+        if self.open_size:
+            asked |= {"max_size": int(self.max_size), "false_columns": float(self.false_columns)}
         if self.offset is not None:
             asked["offset_share"] = self.offset_share
         if self.target_bounds is not None:
@@ -389,9 +409,10 @@ class Selection(Question):
             return None
         rows = problem.n_rows if made.neighbours == "replace-one" else math.inf
         least_size, least_rows = _HARD_BENT if loss.bends else _HARD_STRAIGHT
-        if problem.quadratic or self.size < least_size or rows < least_rows:
+        if problem.quadratic or self.largest_size < least_size or rows < least_rows:
             return None
-        asked = f"{self.size} columns at epsilon {made.epsilon:g} with {loss.name} loss"
+        columns = f"{'up to ' if self.open_size else ''}{self.largest_size} columns"
+        asked = f"{columns} at epsilon {made.epsilon:g} with {loss.name} loss"
         other = "" if loss.bends else ", or a loss that bends (huber:0.2, logistic),"
         return (
             f"an exact draw of {asked} takes seconds on most tables, and minutes or more on some; "

@@ -20,8 +20,6 @@ import pytest
 from oracle import LABELLED, LOSSES
 
 from dpsubset import Mistakes, Problem, TopR
-from dpsubset.cuts import CutMaker, cut_maker
-from dpsubset.cuts.region import Region, root
 from dpsubset.mechanisms import base
 
 NEIGHBOURS = ("replace-one", "add-remove")
@@ -92,7 +90,7 @@ def families(neighbours: str, loss: str) -> Iterator[Family]:
 
 # ---- every score is computed once; the laws of all mechanisms are made from them ---------------
 
-LIST_REGION = base.list_region
+LIST_SUPPORTS = base.list_supports
 SCORES: dict[Problem, tuple[np.ndarray, np.ndarray]] = {}
 
 
@@ -101,7 +99,7 @@ def scored(neighbours: str, loss: str) -> list[tuple[Family, list[Problem]]]:
     """Return all families with their problems, whose supports and scores are remembered."""
     pairs = [(family, family.problems()) for family in families(neighbours, loss)]
     for problem in itertools.chain.from_iterable(problems for _, problems in pairs):
-        SCORES[problem] = LIST_REGION(cut_maker(problem), root(problem))
+        SCORES[problem] = LIST_SUPPORTS(problem)
     return pairs
 
 
@@ -109,11 +107,11 @@ def scored(neighbours: str, loss: str) -> list[tuple[Family, list[Problem]]]:
 def _remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `probabilities` take remembered scores; nothing else in it changes."""
 
-    def known(maker: CutMaker, region: Region) -> tuple[np.ndarray, np.ndarray]:
-        listed = SCORES.get(maker.problem)
-        return LIST_REGION(maker, region) if listed is None else listed
+    def known(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+        listed = SCORES.get(problem)
+        return LIST_SUPPORTS(problem) if listed is None else listed
 
-    monkeypatch.setattr(base, "list_region", known)
+    monkeypatch.setattr(base, "list_supports", known)
 
 
 Maker = Callable[[Problem, str], Any]

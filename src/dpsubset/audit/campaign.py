@@ -222,7 +222,7 @@ def _followed(mechanism: Mechanism, problem: Problem, draws: int) -> float:
         drawn = mechanism.draw(problem, draws, 1).tolist()
     except DpsubsetError:  # a distribution without a draw: told by `replay`
         return 1.0
-    counts = Counter(REFUSAL if row[0] < 0 else tuple(row) for row in drawn)
+    counts = Counter(REFUSAL if row[0] == -1 else tuple(row) for row in drawn)
     if set(counts) - set(law):
         return 0.0
     expected = {outcome: draws * math.exp(log) for outcome, log in law.items()}

@@ -12,9 +12,7 @@ import numpy as np
 
 from dpsubset.arrays import Floats
 from dpsubset.audit.tables import check_neighbour, row_counts
-from dpsubset.cuts import cut_maker
-from dpsubset.cuts.listing import list_region
-from dpsubset.cuts.region import root
+from dpsubset.cuts.supports import list_supports
 from dpsubset.errors import InputError
 from dpsubset.mechanisms import Mechanism
 from dpsubset.privacy import Guarantee
@@ -84,7 +82,7 @@ class Laws:
         """Return the log probability of every outcome; a refusal is the outcome ()."""
         if type(mechanism).probabilities is Mechanism.probabilities and mechanism.ledger is None:
             if problem not in self._listed:
-                self._listed[problem] = list_region(cut_maker(problem), root(problem))
+                self._listed[problem] = list_supports(problem)
             supports, scores = self._listed[problem]
             logs = mechanism._law(problem, supports, scores)
         else:
@@ -180,6 +178,7 @@ def _check_alike(first: Problem, other: Problem) -> None:
             problem.groups,
             problem.include,
             problem.exclude,
+            problem.false_columns,
         )
         return (*shape, problem.ridge, repr(problem.loss), problem.public_bounds)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dpsubset.cli.options import named
+from dpsubset.cli.options import named, size_of
 from dpsubset.data import (
     Codebook,
     Schema,
@@ -69,6 +69,7 @@ def ask(
         lambda: listed(options["exclude"], "--exclude", known),
     )
     given = options | {
+        "size": size_of(options["size"]),
         "loss": chosen_loss,
         "class_weights": weights,
         "always_include": included or (),

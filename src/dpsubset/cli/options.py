@@ -144,3 +144,16 @@ def named(options: dict[str, Any]) -> dict[str, str]:
     {'max_seconds': '--max-seconds'}
     """
     return {name: f"--{name.replace('_', '-')}" for name in options}
+
+
+def size_of(text: Any) -> Any:
+    """Return a size as a number, where it is one; other words are judged where they are used.
+
+    >>> size_of("5"), size_of("auto")
+    (5, 'auto')
+    """
+    digits = isinstance(text, str) and text.lstrip("+-").isdecimal() and len(text) < 20
+    try:
+        return int(text) if digits else text
+    except ValueError:  # two signs
+        return text

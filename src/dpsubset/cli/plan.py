@@ -17,9 +17,7 @@ __all__ = ["plan"]
 # What a simulated table has no use for.
 _WITHOUT = (
     *("always_include", "exclude", "intercept", "seed", "max_seconds", "sensitivity"),
-    "offset_share",
-    "class_weights",
-    "target_bounds_share",
+    *("offset_share", "class_weights", "target_bounds_share", "max_size", "false_columns"),
     *("count", "trials", "accounting", "delta", "otherwise"),
 )
 
@@ -63,7 +61,7 @@ def plan(
             radius=given["radius"],
             columns=features,
             epsilon=given["epsilon"],
-            size=given["size"],
+            size=options.size_of(given["size"]),
             snr=snr,
             rho=rho,
             neighbours=given["neighbours"],

@@ -106,8 +106,9 @@ def _print_comparison(console: Console, outcome: Outcome, timings: bool) -> None
     if timings:
         table.add_column("Seconds", justify="right", no_wrap=True)
     for line in outcome.lines:
-        names = "\n".join(map(printable, line.columns or ()))
-        cells = [line.mechanism, names or f"refused: {line.refusal}", str(line.guarantee)]
+        names = "\n".join(map(printable, line.columns or ())) or "none"
+        shown = names if line.refusal is None else f"refused: {line.refusal}"
+        cells = [line.mechanism, shown, str(line.guarantee)]
         table.add_row(*map(Text, [*cells, f"{line.seconds:.2f}"] if timings else cells))
     console.print(table)
     conditional = any(line.guarantee.condition for line in outcome.lines)

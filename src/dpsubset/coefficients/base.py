@@ -125,6 +125,10 @@ class CoefficientMechanism(ABC):
 
         For who charges for it together with the selection.
         """
+        if not support:
+            return ()
+        if problem.false_columns is not None:  # the size is public by now, and less noise will do
+            problem = problem.of_size(len(support))
         columns = problem.features.columns(support)
         return tuple(float(v) for v in self._fit(problem, columns, randomness))
 

@@ -88,6 +88,8 @@ def read_columns(path: Path, columns: Sequence[str]) -> NDArray[np.floating]:
     if lacking:
         word = "column" if len(lacking) == 1 else "columns"
         raise InputError(f"{path} has no {word} {', '.join(lacking)}, which the model needs")
+    if not columns:  # a model of nothing but its intercept needs to know how many rows there are
+        return np.empty((_read_frame(path, names, {names[0]: ""}, names[:1]).height, 0))
     frame = _read_frame(path, names, dict.fromkeys(columns, "as in the table of the fit"))
     matrix = frame_matrix(_only(frame, columns))
     if not _is_finite(matrix):

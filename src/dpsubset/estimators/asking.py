@@ -34,7 +34,12 @@ __all__ = ["Asking"]
 S = TypeVar("S", bound=Selection)
 
 # How scikit-learn's users know the fields of a selection.
-_CALLED = {"size": "n_features_to_select", "intercept": "fit_intercept", "seed": "random_state"}
+_CALLED = {
+    "size": "n_features_to_select",
+    "max_size": "max_features",
+    "intercept": "fit_intercept",
+    "seed": "random_state",
+}
 _RESULTS = (
     *("support_", "release_", "guarantee_", "classes_"),
     *("coef_", "coef_names_", "intercept_", "bounds_X_", "bounds_y_", "model_", "_columns_in"),
@@ -49,6 +54,8 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     """
 
     n_features_to_select: Any = 5
+    max_features: Any = 10
+    false_columns: Any = 0.05
     epsilon: Any = 1.0
     bounds_X: Any = None
     schema: Any = None

@@ -111,8 +111,9 @@ class SubsetRegressor(RegressorMixin, _SubsetModel):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_features_to_select, bounds_X, bounds_y, schema, loss, mechanism, neighbours, clip, radius, \
-ridge, always_include, exclude, fit_intercept, max_seconds, random_state, ledger, table_name
+    n_features_to_select, max_features, false_columns, bounds_X, bounds_y, schema, loss, \
+mechanism, neighbours, clip, radius, ridge, always_include, exclude, fit_intercept, max_seconds, \
+random_state, ledger, table_name
         Those of `SubsetSelector`, for the selection. A mechanism object brings its own epsilon,
         and what it leaves of the model's epsilon goes to the coefficients.
     epsilon : float, default=1.0

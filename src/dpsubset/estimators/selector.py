@@ -37,8 +37,17 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_features_to_select : int, default=5
-        Number of columns to select, those of `always_include` counted, the intercept not.
+    n_features_to_select : int or "auto", default=5
+        Number of columns to select, those of `always_include` counted, the intercept not. With
+        "auto" their number is found, too, and released with them under the same epsilon: from
+        nothing but `always_include` up to `max_features`. For the mechanisms "permute-and-flip",
+        "exponential" and "stepwise".
+    max_features : int, default=10
+        With "auto" the most columns to select, counted as above; all, if there are fewer. The
+        noise is that of a selection of so many.
+    false_columns : float, default=0.05
+        With "auto" about how many of the selected columns explain nothing, on average: a number
+        above 0, up to 1. The smaller it is, the more a column must explain to be selected.
     epsilon : float, default=1.0
         The privacy budget.
     bounds_X : pair (lower, upper) or mapping {name: (lower, upper)}

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive, whole
-from dpsubset.cuts import cut_maker
-from dpsubset.cuts.listing import list_region
-from dpsubset.cuts.region import root
+from dpsubset.cuts.supports import EMPTY, list_supports, rows_of_supports
 from dpsubset.errors import InputError, RefusedError
 from dpsubset.limits import Limits, check_limits, refusing
 from dpsubset.privacy import (
@@ -30,7 +28,7 @@ from dpsubset.privacy import (
 from dpsubset.privacy.guarantee import rounded_up, seeded_if
 from dpsubset.privacy.ledger import as_ledger
 from dpsubset.privacy.shown import fields_html
-from dpsubset.problem import RULES, Origin, Problem, check_problem
+from dpsubset.problem import RULES, Origin, Problem, check_one_size, check_problem
 from dpsubset.records import charging, described, record
 from dpsubset.sampling.pieces import Support
 
@@ -153,6 +151,7 @@ class Mechanism(ABC):
     """
 
     name: ClassVar[str]
+    any_size: ClassVar[bool] = False  # whether the size of supports may be left open (T34)
 
     epsilon: float
     _: KW_ONLY
@@ -173,12 +172,12 @@ class Mechanism(ABC):
 
     def kappa(self, problem: Problem) -> float:
         """Return the exponent of the scores: eps/(2 Delta) or eps/Delta (T3)."""
-        check_problem(problem)
+        self._check(problem)
         return exponent(self.epsilon, problem.sensitivity(self.sensitivity), self.neighbours)
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the guarantee; it depends on public parameters only."""
-        check_problem(problem)
+        self._check(problem)
         return Guarantee(
             self.name,
             self.epsilon,
@@ -197,7 +196,7 @@ class Mechanism(ABC):
         return copy(self)._release(problem, as_randomness(random_state))
 
     def _release(self, problem: Problem, randomness: Randomness) -> Release:
-        check_problem(problem)
+        self._check(problem)
         promise, origin = self._promise(problem, randomness), problem.origin
         asked = self.asked(problem)
         with charging(self.ledger, promise, asked) as write:
@@ -216,6 +215,12 @@ class Mechanism(ABC):
             raise RefusedError(_REFUSED)
         return support
 
+    def _check(self, problem: Problem) -> None:
+        """Refuse what is no problem, or none for this mechanism."""
+        check_problem(problem)
+        if not self.any_size:
+            check_one_size(problem, f"the {self.name}")
+
     def _promise(self, problem: Problem, randomness: Randomness) -> Guarantee:
         return seeded_if(randomness.seeded, self.guarantee(problem))
 
@@ -231,9 +236,9 @@ class Mechanism(ABC):
     ) -> NDArray[np.int64]:
         """Return many supports, one a row: for experiments and audits, each draw costs epsilon.
 
-        A refusal is a row of -1.
+        A refusal is a row of -1. Where the size is open, shorter supports are filled up with -2.
         """
-        check_problem(problem)
+        self._check(problem)
         count = whole(count, "count", 0, most=10**8)
         randomness = as_randomness(random_state)
         if self.ledger is None:
@@ -253,22 +258,24 @@ class Mechanism(ABC):
         sampler = self._sampler(problem)
         out = np.empty((count, problem.size), dtype=np.int64)
         for row in out:
-            row[:] = sampler(randomness)
+            support = sampler(randomness)
+            row[: support.size], row[support.size :] = support, EMPTY
         return out
 
     def probabilities(self, problem: Problem) -> tuple[NDArray[np.int64], Floats]:
         """Return all supports and the log of their exact probabilities, for small problems.
 
-        Where they add up to less than 1, the rest is the chance of a refusal.
+        Where they add up to less than 1, the rest is the chance of a refusal. Where the size is
+        open, supports of all sizes are listed, the shorter ones filled up with -2.
         """
         self._check_law_may_be_seen()
-        check_problem(problem)
+        self._check(problem)
         if problem.n_supports > _LARGEST_LAW:
             raise InputError(
                 f"the distribution is listed for up to {_LARGEST_LAW} supports; this problem has "
                 f"{problem.n_supports}"
             )
-        supports, scores = list_region(cut_maker(problem), root(problem))
+        supports, scores = list_supports(problem)
         return supports, self._law(problem, supports, scores)
 
     def chance(self, problem: Problem, support: Iterable[int]) -> float | None:
@@ -283,7 +290,7 @@ class Mechanism(ABC):
         0.576
         """
         self._check_law_may_be_seen()
-        check_problem(problem)
+        self._check(problem)
         chosen = problem.as_support(support)
         if not set(problem.include) <= set(chosen.tolist()) <= set(problem.allowed):
             return 0.0
@@ -293,12 +300,13 @@ class Mechanism(ABC):
         if problem.n_supports > _LISTED:
             return None
         supports, logs = self.probabilities(problem)
-        return float(np.exp(logs[(supports == support).all(axis=1)][0]))
+        row = rows_of_supports(support[None].astype(np.int64), problem.size)
+        return float(np.exp(logs[(supports == row).all(axis=1)][0]))
 
     def _check_may_be_listed(self, problem: Problem) -> None:
         """Refuse to list the law where it is no output, or too long."""
         self._check_law_may_be_seen()
-        check_problem(problem)
+        self._check(problem)
         if problem.n_supports > _LARGEST_LAW:
             raise InputError(
                 f"the law is listed for up to {_LARGEST_LAW} supports; this problem has "
@@ -308,6 +316,11 @@ class Mechanism(ABC):
     def _check_law_may_be_seen(self) -> None:
         if self.ledger is not None:
             raise InputError(_LAW_IS_NO_RELEASE)
+
+    def _log_weights(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
+        """Return -kappa R(S), less what chosen columns cost where their number is open (T34)."""
+        chosen = np.count_nonzero(supports != EMPTY, axis=1) - len(problem.include)
+        return np.asarray(-self.kappa(problem) * scores - problem.column_cost * chosen)
 
     @abstractmethod
     def _sampler(self, problem: Problem) -> Sampler:

@@ -9,7 +9,7 @@ from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.privacy import Guarantee
 from dpsubset.privacy.guarantee import with_bounded_range
 from dpsubset.problem import Problem
-from dpsubset.sampling import drawing
+from dpsubset.sampling import sizes
 from dpsubset.sampling.pieces import Support
 
 __all__ = ["Exponential"]
@@ -27,14 +27,15 @@ class Exponential(Mechanism):
     """
 
     name = "exponential mechanism"
+    any_size = True
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the guarantee; log ratios have a range of epsilon, hence the zCDP bound (T30)."""
         return with_bounded_range(super().guarantee(problem))
 
     def _sampler(self, problem: Problem) -> Sampler:
-        return drawing.proportional(problem, self.kappa(problem), self.limits)
+        return sizes.proportional(problem, self.kappa(problem), self.limits)
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
-        logs = -self.kappa(problem) * scores
+        logs = self._log_weights(problem, supports, scores)
         return logs - logsumexp(logs)

@@ -28,7 +28,7 @@ from dpsubset.mechanisms.blocks import (
 from dpsubset.mechanisms.lasso import Units, margin, units_of
 from dpsubset.mechanisms.tested import check_delta, passes, passing, threshold
 from dpsubset.privacy import Guarantee, Randomness, as_randomness
-from dpsubset.problem import Problem, check_problem
+from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support
 
 __all__ = ["LassoStability"]
@@ -126,6 +126,7 @@ class LassoStability(Mechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the guarantee; its sensitivity is that of h."""
+        self._check(problem)
         check_votes(problem)
         if self.method == "subsampling":
             self._blocks()
@@ -138,7 +139,7 @@ class LassoStability(Mechanism):
     def probabilities(self, problem: Problem) -> tuple[NDArray[np.int64], Floats]:
         """Return the supports that may be released and their log probabilities; for few rows."""
         self._check_law_may_be_seen()
-        check_problem(problem)
+        self._check(problem)
         found: dict[tuple[int, ...], list[float]] = {}
         outcomes = list(self._outcomes(problem))
         for h, chosen in outcomes:

@@ -18,7 +18,7 @@ from dpsubset.limits import REFUSED, Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Guarantee, Randomness, exponent
-from dpsubset.problem import IMPRECISE, TAKE_GROUPS, Problem, check_problem, check_single
+from dpsubset.problem import IMPRECISE, TAKE_GROUPS, Problem, check_single
 from dpsubset.sampling.chain import ROUND, ByFits, ByMoments, Rule, run
 from dpsubset.sampling.l1_ball import l1_scores
 from dpsubset.sampling.pieces import Support
@@ -83,7 +83,7 @@ class MarkovChain(Mechanism):
 
     def _reach(self, problem: Problem) -> float | None:
         """Return the largest prediction, if not the problem's: |x'beta| <= x_bound |beta|_1."""
-        check_problem(problem)
+        self._check(problem)
         check_single(problem, "the Markov chain mechanism", TAKE_GROUPS)
         if self.ball == "l2":
             return None

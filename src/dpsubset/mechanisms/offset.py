@@ -174,6 +174,7 @@ def with_target(problem: Problem, target: Floats | Labels, loss: Loss) -> Proble
         include=problem.include,
         exclude=problem.exclude,
         groups=problem.groups,
+        false_columns=problem.false_columns,
         origin=problem.origin,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from dpsubset.arrays import Floats
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.problem import Problem
-from dpsubset.sampling import drawing
+from dpsubset.sampling import sizes
 from dpsubset.sampling.pieces import Support
 
 __all__ = ["PermuteAndFlip"]
@@ -27,12 +27,14 @@ class PermuteAndFlip(Mechanism):
     """
 
     name = "permute-and-flip mechanism"
+    any_size = True
 
     def _sampler(self, problem: Problem) -> Sampler:
-        return drawing.race(problem, self.kappa(problem), self.limits)
+        return sizes.race(problem, self.kappa(problem), self.limits)
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
-        return race_law(self.kappa(problem) * (scores - scores.min()))
+        logs = self._log_weights(problem, supports, scores)
+        return race_law(logs.max() - logs)
 
 
 @cache

@@ -26,7 +26,7 @@ from dpsubset.mechanisms.blocks import (
     largest,
 )
 from dpsubset.privacy import Guarantee, Randomness
-from dpsubset.problem import Problem, check_problem
+from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import Support
 
 __all__ = ["SampleAggregate", "top_law"]
@@ -88,6 +88,7 @@ class SampleAggregate(Mechanism):
 
     def guarantee(self, problem: Problem) -> Guarantee:
         """Return the guarantee; its sensitivity is how far one row moves the counts, summed up."""
+        self._check(problem)
         check_votes(problem)
         moved = 2.0 * problem.to_choose
         return Guarantee(self.name, self.epsilon, self.neighbours, moved, precision=0.0)
@@ -99,7 +100,7 @@ class SampleAggregate(Mechanism):
     def probabilities(self, problem: Problem) -> tuple[NDArray[np.int64], Floats]:
         """Return all supports and their log probabilities; for few rows, or for one block."""
         self._check_law_may_be_seen()
-        check_problem(problem)
+        self._check(problem)
         if problem.to_choose == 0:
             return _support(problem, np.empty(0, np.intp))[None, :], np.zeros(1)
         voters, every = self._voters(problem), self._deals(problem)

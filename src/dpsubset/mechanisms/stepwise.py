@@ -13,15 +13,14 @@ from scipy.special import logsumexp
 
 from dpsubset.arrays import Floats
 from dpsubset.checks import whole
-from dpsubset.cuts import cut_maker
-from dpsubset.cuts.listing import list_region
-from dpsubset.cuts.region import root
+from dpsubset.cuts.supports import EMPTY, list_supports
 from dpsubset.limits import Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.permute_and_flip import race_law
 from dpsubset.privacy import Guarantee, Randomness, exponent
-from dpsubset.problem import Problem, check_problem
-from dpsubset.sampling import drawing
+from dpsubset.problem import Problem
+from dpsubset.sampling import sizes
+from dpsubset.sampling.drawing import Draw
 from dpsubset.sampling.pieces import Support
 
 __all__ = ["Stepwise"]
@@ -38,6 +37,10 @@ class Stepwise(Mechanism):
     fit for each column, whatever the table: a release in bounded time, where an exact draw of all
     columns together may take very long. The price is that of forward selection: columns that
     explain the target only together may be missed.
+
+    Where the size is open (T34) every step may also choose fewer columns, or none; it is the last
+    then. Each of the steps that may be made has its part of epsilon, so that a larger largest size
+    makes all of them noisier.
 
     Parameters
     ----------
@@ -56,6 +59,7 @@ class Stepwise(Mechanism):
     """
 
     name = "stepwise mechanism"
+    any_size = True
 
     at_once: int = 1
 
@@ -71,7 +75,7 @@ class Stepwise(Mechanism):
         >>> Stepwise(epsilon=1.0, at_once=2).steps(problem)
         [2, 2, 1]
         """
-        check_problem(problem)
+        self._check(problem)
         full, rest = divmod(problem.to_choose, self.at_once)
         return [self.at_once] * full + [rest] * bool(rest)
 
@@ -90,22 +94,24 @@ class Stepwise(Mechanism):
 
     def _sampler(self, problem: Problem) -> Sampler:
         numbers, allowance = self.steps(problem), Allowance(self.limits)
-        kept: dict[tuple[int, ...], drawing.Draw] = {}
+        kept: dict[tuple[int, ...], Draw] = {}
 
-        def prepared(chosen: tuple[int, ...], number: int) -> drawing.Draw:
+        def prepared(chosen: tuple[int, ...], number: int) -> Draw:
             if chosen not in kept:
                 if len(kept) == _KEPT:
                     kept.clear()
                 step = problem.extended(chosen, number)
                 limits = allowance.part(_NODES) if allowance.timed else self.limits
-                kept[chosen] = drawing.race(step, self._kappa(step, len(numbers)), limits)
+                kept[chosen] = sizes.race(step, self._kappa(step, len(numbers)), limits)
             return kept[chosen]
 
         def draw(randomness: Randomness) -> Support:
             chosen = problem.include
             for number in numbers:
                 found = prepared(chosen, number)(randomness)
-                chosen = tuple(sorted(int(j) for j in found))
+                before, chosen = chosen, tuple(sorted(int(j) for j in found))
+                if len(chosen) < len(before) + number:  # it has stopped by itself
+                    break
             return np.array(chosen, dtype=np.int64)
 
         return draw
@@ -114,20 +120,30 @@ class Stepwise(Mechanism):
         """Return all supports and the log of their exact probabilities, for small problems."""
         self._check_may_be_listed(problem)
         numbers = self.steps(problem)
-        reached: dict[tuple[int, ...], float] = {problem.include: 0.0}
+        going: dict[tuple[int, ...], float] = {problem.include: 0.0}
+        ended: dict[tuple[int, ...], list[float]] = defaultdict(list)
         for number in numbers:
             ways: dict[tuple[int, ...], list[float]] = defaultdict(list)
-            for chosen, log in reached.items():
-                step = problem.extended(chosen, number)
-                supports, scores = list_region(cut_maker(step), root(step))
-                heights = self._kappa(step, len(numbers)) * (scores - scores.min())
-                for support, one in zip(supports.tolist(), race_law(heights), strict=True):
-                    ways[tuple(support)].append(log + float(one))
-            reached = {support: float(logsumexp(logs)) for support, logs in ways.items()}
-        listed = sorted(reached)
-        return np.array(listed, dtype=np.int64).reshape(len(listed), problem.size), np.array(
-            [reached[support] for support in listed]
-        )
+            for chosen, log in going.items():
+                for support, one in self._step_law(problem.extended(chosen, number), len(numbers)):
+                    whole_step = len(support) == len(chosen) + number
+                    (ways if whole_step else ended)[support].append(log + one)
+            going = {support: float(logsumexp(logs)) for support, logs in ways.items()}
+        for support, log in going.items():
+            ended[support].append(log)
+        listed = sorted(ended, key=lambda support: (len(support), support))
+        rows = np.full((len(listed), problem.size), EMPTY, dtype=np.int64)
+        for row, support in zip(rows, listed, strict=True):
+            row[: len(support)] = support
+        return rows, np.array([float(logsumexp(ended[support])) for support in listed])
+
+    def _step_law(self, step: Problem, count: int) -> list[tuple[tuple[int, ...], float]]:
+        """Return where one of so many steps may lead, with log probabilities."""
+        rows, scores = list_supports(step)
+        chosen = np.count_nonzero(rows != EMPTY, axis=1) - len(step.include)
+        heights = self._kappa(step, count) * scores + step.column_cost * chosen
+        supports = [tuple(j for j in row if j != EMPTY) for row in rows.tolist()]
+        return list(zip(supports, race_law(heights - heights.min()).tolist(), strict=True))
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
         raise NotImplementedError  # scores of whole supports are not enough

@@ -30,7 +30,7 @@ from dpsubset.sampling.chain import threads as cores
 from dpsubset.sampling.deciding import COARSE, decided, draw_index, ring_height
 from dpsubset.sampling.pieces import RandomSource, Support
 from dpsubset.sampling.probe import Probe
-from dpsubset.sampling.race import Race
+from dpsubset.sampling.race import Race, Tries
 
 __all__ = ["Covering"]
 
@@ -386,17 +386,23 @@ class Covering:
         columns = [*self.problem.include, *self._order[chosen].tolist()]
         return np.sort(np.array(columns, dtype=np.int64))
 
-    def proportional(self, source: RandomSource) -> Support:
-        """Draw a support with probability proportional to exp(-kappa R(S)) (T14)."""
+    def proportional(self, source: RandomSource, tries: Tries | None = None) -> Support | None:
+        """Draw a support with probability proportional to exp(-kappa R(S)) (T14).
+
+        With `tries` it may be too late for any.
+        """
         chosen = np.empty(self.problem.to_choose, dtype=np.int64)
         while True:
             self._check()
-            share = 0.0
+            share, total = 0.0, self._log_mass
             if self._singles:
                 alone = float(np.logaddexp.reduce(self._weights))
-                share = math.exp(alone - float(np.logaddexp(alone, self._log_mass)))
+                total = float(np.logaddexp(alone, self._log_mass))
+                share = math.exp(alone - total)
             words, heights = source.uniforms(_WORDS), source.exponentials(_TRIES)
-            _, at, low, height, _ = _tries(self._now, words, heights, chosen, share)
+            made, at, low, height, _ = _tries(self._now, words, heights, chosen, share)
+            if tries is not None and tries.late(total, made, source):
+                return None
             if at == _SINGLE:
                 return self._singles[draw_index(self._weights, source)]
             if at != _NONE:
@@ -404,7 +410,7 @@ class Covering:
                 if self._decide(at, support, low, height, float):
                     return support
 
-    def race(self, source: RandomSource, race: Race) -> Support:
+    def race(self, source: RandomSource, race: Race) -> Support | None:
         """Draw the support whose clock, uniform on (0, exp(kappa R(S))), rings first (T15)."""
         chosen = np.empty(self.problem.to_choose, dtype=np.int64)
         race.begin(self._weights, source)
@@ -427,7 +433,7 @@ class Covering:
                 race.now = min(now, limit)
             if at == _LATE:
                 if deadline <= horizon:
-                    return self._singles[race.first]
+                    return race.ended(self._singles)
                 race.now = max(race.now, horizon)
                 self._open()
                 continue

@@ -16,7 +16,7 @@ from dpsubset.problem import Problem
 from dpsubset.sampling.covering import Covering
 from dpsubset.sampling.partition import Partition, TooHard
 from dpsubset.sampling.pieces import RandomSource, Support
-from dpsubset.sampling.race import Race, draw_proportional, draw_race
+from dpsubset.sampling.race import Race, Tries, draw_proportional, draw_race
 
 __all__ = ["Draw", "proportional", "race"]
 
@@ -37,12 +37,19 @@ Draw = Callable[[RandomSource], Support]
 
 def proportional(problem: Problem, kappa: float, limits: Limits | None = None) -> Draw:
     """Prepare draws with probability proportional to exp(-kappa R(S)) (T14)."""
-    return _Samplers(problem, kappa, Allowance(limits), racing=False).proportional
+    samplers = _Samplers(problem, kappa, Allowance(limits), racing=False)
+    return lambda source: _drawn(samplers.proportional(source))
 
 
 def race(problem: Problem, kappa: float, limits: Limits | None = None) -> Draw:
     """Prepare draws of the support whose clock rings first (T15)."""
-    return _Samplers(problem, kappa, Allowance(limits), racing=True).race
+    samplers = _Samplers(problem, kappa, Allowance(limits), racing=True)
+    return lambda source: _drawn(samplers.race(source))
+
+
+def _drawn(support: Support | None) -> Support:
+    assert support is not None  # there was no deadline
+    return support
 
 
 class _Samplers:
@@ -83,19 +90,19 @@ class _Samplers:
         elif self._walkable:
             self._most = _REFINED_BY_MOMENTS
 
-    def proportional(self, source: RandomSource) -> Support:
-        """Draw with probability proportional to exp(-kappa R(S))."""
+    def proportional(self, source: RandomSource, tries: Tries | None = None) -> Support | None:
+        """Draw with probability proportional to exp(-kappa R(S)); None if it is too late."""
         while isinstance(self._serving, Partition):
             try:
                 with self._serving.at_most(self._most):
-                    return draw_proportional(self._serving, source)
+                    return draw_proportional(self._serving, source, tries)
             except TooHard:
                 self._change(self._serving)
-        return self._serving.proportional(source)
+        return self._serving.proportional(source, tries)
 
-    def race(self, source: RandomSource) -> Support:
-        """Draw the support whose clock rings first."""
-        state = Race()
+    def race(self, source: RandomSource, state: Race | None = None) -> Support | None:
+        """Draw the support whose clock rings first; None if it is too late."""
+        state = state or Race()
         while isinstance(self._serving, Partition):
             try:
                 with self._serving.at_most(self._most):

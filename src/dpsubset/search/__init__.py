@@ -9,7 +9,7 @@ from __future__ import annotations
 from dpsubset.checks import whole
 from dpsubset.errors import InputError
 from dpsubset.limits import Allowance, Limits, Progress, ProgressCallback
-from dpsubset.problem import Problem, check_problem
+from dpsubset.problem import Problem, check_one_size, check_problem
 from dpsubset.search.branch_and_bound import BranchAndBound
 from dpsubset.search.found import Found
 from dpsubset.search.mip import MIP
@@ -66,6 +66,7 @@ def best(
     (1, 3)
     """
     check_problem(problem)
+    check_one_size(problem, "a search")
     return as_solver(solver).top(problem, 1, Allowance(limits, progress))[0]
 
 
@@ -79,6 +80,7 @@ def top(
 ) -> list[Found]:
     """Return the `count` supports of smallest score, ascending (all, if there are fewer)."""
     check_problem(problem)
+    check_one_size(problem, "a search")
     count = whole(count, "count", 1, most=10**15)
     return as_solver(solver).top(problem, count, Allowance(limits, progress))
 
@@ -95,4 +97,5 @@ def best_by_mistakes(
     At a limit on seconds the list may end before the last k.
     """
     check_problem(problem)
+    check_one_size(problem, "a search")
     return as_solver(solver).by_mistakes(problem, Allowance(limits, progress))
