@@ -70,6 +70,8 @@ SIMULATED = (
     *(Candidate(loss) for loss in ("absolute", "huber:0.1", "huber:0.2")),
     Candidate("absolute", 0.5),
     *(Candidate(loss) for loss in ("logistic", "huber_hinge", "hinge")),
+    Candidate("huber:0.2", 0.5),
+    Candidate("huber:0.4", 0.5),
     Candidate("huber:0.4"),
     Candidate("huber:0.1", 0.5),
 )

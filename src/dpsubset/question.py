@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ModelQuestion", "Question", "default_loss", "option"]
+__all__ = ["ModelQuestion", "Question", "default_loss", "default_radius", "option"]
 
 MECHANISM_NAMES = (
     "permute-and-flip, exponential, top-r, mistakes; stepwise, which takes bounded time on every "
@@ -25,6 +25,15 @@ def default_loss(labels: bool) -> str:
     'logistic'
     """
     return "logistic" if labels else "huber:0.2"
+
+
+def default_radius(labels: bool) -> float:
+    """Return the largest norm of the coefficients where none is given.
+
+    >>> default_radius(labels=False)
+    0.5
+    """
+    return 1.0 if labels else 0.5
 
 
 def option(default: Any, group: str, text: str, typed: Any = None) -> Any:
@@ -90,7 +99,9 @@ class Question:
         "it a column far from its middle is taken for a constant.",
     )
     clip: float = option(1.0, "question", "Clip values to this central fraction of the bounds.")
-    radius: float = option(1.0, "question", "Largest norm of the coefficients.")
+    radius: float | None = option(
+        None, "question", "Largest norm of the coefficients; if not given 0.5, for labels 1."
+    )
     ridge: float = option(10.0, "question", "Weight of the squared coefficients.")
     epsilon: float = option(1.0, "privacy", "The privacy budget of a release.")
     neighbours: str = option(

@@ -39,7 +39,7 @@ from dpsubset.privacy.guarantee import (
 )
 from dpsubset.privacy.ledger import LedgerLike, as_ledger
 from dpsubset.problem import Origin, Problem, check_false_columns
-from dpsubset.question import Question, default_loss
+from dpsubset.question import Question, default_loss, default_radius
 from dpsubset.records import charging
 
 __all__ = ["Selection", "check_seed", "loss_name", "shortfall", "with_share"]
@@ -91,10 +91,13 @@ class Selection(Question):
     def _make_plain(self) -> None:
         """Turn numbers of numpy and fractions into Python's own, which records can hold.
 
-        A loss that was not named is that of the target's kind.
+        A loss that was not named is that of the target's kind, and so is the radius.
         """
+        labels = self.schema.target.limits is None
         if self.loss is None:
-            object.__setattr__(self, "loss", default_loss(self.schema.target.limits is None))
+            object.__setattr__(self, "loss", default_loss(labels))
+        if self.radius is None:
+            object.__setattr__(self, "radius", default_radius(labels))
         for name in (f.name for f in fields(self) if f.metadata):
             value = getattr(self, name)
             if isinstance(value, np.generic):
@@ -336,7 +339,7 @@ class Selection(Question):
             loss=self.weighted(as_loss(self.loss)),
             x_bound=1.0,
             y_bound=1.0,
-            radius=self.radius,
+            radius=positive(self.radius, "radius"),
             ridge=self.ridge,
             include=include,
             exclude=self._excluded,

@@ -10,7 +10,7 @@ import typer
 
 from dpsubset.cli import options
 from dpsubset.cli.ending import ending
-from dpsubset.question import Question, default_loss
+from dpsubset.question import Question, default_loss, default_radius
 
 __all__ = ["plan"]
 
@@ -58,7 +58,7 @@ def plan(
             given["loss"] or default_loss(labels=False),
             given["clip"],
             given["ridge"],
-            radius=given["radius"],
+            radius=default_radius(labels=False) if given["radius"] is None else given["radius"],
             columns=features,
             epsilon=given["epsilon"],
             size=options.size_of(given["size"]),

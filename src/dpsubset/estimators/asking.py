@@ -63,7 +63,7 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     mechanism: Any = "permute-and-flip"
     neighbours: Any = "replace-one"
     clip: Any = 1.0
-    radius: Any = 1.0
+    radius: Any = None
     ridge: Any = 10.0
     always_include: Any = ()
     exclude: Any = ()

@@ -92,8 +92,9 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         Clip columns and target to this share of their bounds, around the middle, before they are
         mapped onto [-1, 1]. Where most values lie near the middle, 0.5 halves the rows that a
         selection needs; where they lie near one of the bounds it does harm.
-    radius : float, default=1.0
-        Largest Euclidean norm of the coefficients, on the scale [-1, 1].
+    radius : float, default=None
+        Largest Euclidean norm of the coefficients, on the scale [-1, 1]; 0.5 if not given, and 1
+        for labels.
     ridge : float, default=10.0
         Weight of the coefficients' squared norm.
     always_include, exclude : sequence of names or indices, default=()
