@@ -50,7 +50,7 @@ def survey(
     monkeypatch.setattr(walk, "FEWEST_IN_ONE", sizes[0])
     monkeypatch.setattr(walk, "MOST_IN_A_PART", sizes[1])
     plain = getattr(walk.survey, "py_func", walk.survey)
-    found, count, kept = plain(form, t, 1.0, light, 5000, 10**6, 160)
+    found, count, kept = plain(form, t, 1.0, light, 5000, 10**6, 160, 1e9)
     assert count > 0
     parts = walk.Parts(*(np.ascontiguousarray(v[:count]) for v in found))
     assert kept == parts.size.sum()
@@ -160,7 +160,7 @@ def test_compiled_constants_are_those_of_the_module(monkeypatch) -> None:
     form = make_form(2, k)
     everything = math.log(math.comb(k, t)) - brute(form, range(k))
     for light in (-math.inf, everything - 8.0, everything - 2.0, everything):
-        found, count, kept = walk.survey(form, t, 1.0, light, 5000, 10**6, 160)
+        found, count, kept = walk.survey(form, t, 1.0, light, 5000, 10**6, 160, 1e9)
         parts = survey(monkeypatch, form, t, light, (64, 4096))
         assert kept == parts.size.sum()
         for one, two in zip(found, parts, strict=True):
@@ -291,7 +291,7 @@ def test_bounds_hold_for_every_multiplier_of_the_ball(radius: float, factor: flo
     form = walk.Form(
         matrix + mu * np.eye(8), b, float(y @ y) - mu * radius**2, 0.2 + mu, np.arange(9)
     )
-    found, count, kept = walk.survey(form, 3, 1.0, -math.inf, 100, 1000, 160)
+    found, count, kept = walk.survey(form, 3, 1.0, -math.inf, 100, 1000, 160, 1e9)
     parts = walk.Parts(*(v[:count] for v in found))
     bounds = np.full(kept, -math.inf)
     walk.fill(form, 3, parts, np.arange(count), bounds)

@@ -193,11 +193,12 @@ def _choose(m, t):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def survey(form, t, kappa, light, most_parts, most_kept, wide):  # type: ignore[no-untyped-def]
+def survey(form, t, kappa, light, most_parts, most_kept, wide, most_work):  # type: ignore[no-untyped-def]
     """Part all supports; where the log mass is at most `light`, one bound serves a whole part.
 
     Returns the parts and how many bounds they keep, or no parts if there would be too many of
-    either. What all features gain is found anew at nodes with at most `wide` columns left.
+    either, or too much work in multiplications. What all features gain is found anew at nodes with
+    at most `wide` columns left.
     """
     k = form.starts.size - 1
     width = form.b.size
@@ -219,6 +220,7 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide):  # type: ignore[
     b[0] = form.b
     _all_gains(form, H[0], b[0], 0, F[0])
     level = 0
+    work = 0.0
     while level >= 0:
         left = t - level
         c = at[level]
@@ -252,6 +254,9 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide):  # type: ignore[
             form, H[level], b[level], c, H[below], b[below], left > 2
         )
         if left > 2 and width - form.starts[c + 1] <= wide:
+            work += (width - form.starts[c + 1]) ** 3 / 6.0
+            if work > most_work:
+                return parts, 0, kept
             _all_gains(form, H[below], b[below], c + 1, F[below])
         else:  # what all could gain before the column was taken, less what it gained itself
             for j in range(c + 1, k):

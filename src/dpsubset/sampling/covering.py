@@ -45,6 +45,7 @@ _STREAMED = 300_000_000  # bounds that are computed again when they are needed
 _PARTS = 400_000
 _KEPT = 12_000_000  # bounds
 _WIDE = 160  # columns, up to which what all of them gain is found at every node
+_WORK = 2e9  # multiplications for that in one survey, a second or two
 _DIRECT = 3_000_000  # supports whose bounds are all kept at once
 _FINER = 12  # surveys
 _STEP = 4.0  # nats by which a part may weigh less from survey to survey
@@ -270,7 +271,9 @@ class Covering:
         most = _STREAMED if self.problem.n_supports <= _WITHIN_REACH else _KEPT
         for _ in range(_FINER):
             self._allowance.check()
-            found, count, kept = walk.survey(self._forms[0], t, kappa, light, _PARTS, most, _WIDE)
+            found, count, kept = walk.survey(
+                self._forms[0], t, kappa, light, _PARTS, most, _WIDE, _WORK
+            )
             if count == 0:
                 break
             parts = walk.Parts(*(np.ascontiguousarray(v[:count]) for v in found))
@@ -328,6 +331,7 @@ class Covering:
         streamed = self._lows, self._served, self._masses, self._peaks
 
         def work(some: NDArray[np.int64]) -> None:
+            self._allowance.check()
             walk.fill(form, t, self._parts, some, self._bounds)
             walk.part_bounds(form, self._parts, some, self._lows)
             walk.stream(form, number, t, self.kappa, self._parts, some, *streamed)
