@@ -48,7 +48,10 @@ class Source:
 def ask(kind: type[S], source: Source, options: dict[str, Any]) -> S:
     """State a selection of a file; all that is wrong for any rows is found here."""
     table, target = source.table, source.target
-    loss = as_loss(options["loss"] or default_loss(bool(source.classes)))
+    named_loss = options["loss"]
+    if named_loss is None:
+        named_loss = default_loss(bool(source.classes))
+    loss = as_loss(named_loss)
     bounds, known, two, weights = at_once(
         lambda: _bounds(source),
         lambda: read_names(table),
@@ -61,7 +64,7 @@ def ask(kind: type[S], source: Source, options: dict[str, Any]) -> S:
         lambda: listed(options["exclude"], "--exclude", known),
     )
     given = options | {
-        "loss": options["loss"] or default_loss(bool(source.classes)),
+        "loss": named_loss,
         "class_weights": weights,
         "always_include": included or (),
         "exclude": excluded or (),

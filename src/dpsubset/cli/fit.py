@@ -55,7 +55,8 @@ def fit(
 
         if given["mechanism"] == "all":
             raise InputError("a model rests on one selection: name one mechanism, not all")
-        if given["loss"] and as_loss(given["loss"]).classification and not classes:
+        labels = given["loss"] is not None and as_loss(given["loss"]).classification
+        if labels and not classes:
             raise InputError("a model of labels names them: give --classes first,second")
         silent = quiet or as_json
         with writing(output, keep=(table, bounds, ledger)) as write:

@@ -57,7 +57,7 @@ def plan(
             check_destination(output)
             check_picture(output)
         setting = Setting(
-            given["loss"] or default_loss(labels=False),
+            default_loss(labels=False) if given["loss"] is None else given["loss"],
             given["clip"],
             given["ridge"],
             radius=given["radius"],
