@@ -194,7 +194,7 @@ def classes_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     for place in ("coefficients.base", "mechanisms.blocks"):
         monkeypatch.setattr(f"dpsubset.{place}.check_classes_named", lambda *given: None)
     monkeypatch.setattr(SubsetClassifier, "_plan_target", lambda self, y: Target(None, None))
-    monkeypatch.setattr(Model, "_ruled_share", lambda self, rows: 0.0)  # an offset refuses, too
+    monkeypatch.setattr(Model, "offset", None)  # an offset refuses, too
     names = {name: replace(door, found=True) for name, door in DOORS.items()}
     monkeypatch.setattr(MODULE, "DOORS", names)
     monkeypatch.setattr(MODULE, "CLASSES", None)

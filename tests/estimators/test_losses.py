@@ -249,7 +249,6 @@ BAD_LOSSES: list[tuple[Any, str]] = [
     ("hinge:1", "hinge:1"),
     ("Hinge", "allowed"),
     ("", "allowed"),
-    (None, "allowed"),
     (["hinge"], "allowed"),
     (Hinge, "allowed"),
     (Unregistered(), "unknown loss"),

@@ -174,9 +174,10 @@ def test_the_fitted_object_keeps_no_data_and_no_score() -> None:
     kept = set(vars(fitted)) - set(fitted.get_params())
     assert kept == {"support_", "release_", "guarantee_", "n_features_in_", "_lineage"}
     assert len(pickle.dumps(fitted)) < 5000
-    held = {"support", "guarantee", "columns", "asked", "offset", "levels"}
+    held = {"support", "guarantee", "columns", "asked", "offset", "levels", "target_bounds"}
     assert set(vars(fitted.release_)) == held
     assert fitted.release_.offset is None
+    assert fitted.release_.target_bounds is None
     other = selector().fit(X[::-1], y[::-1])
     assert fitted.release_.asked == other.release_.asked  # public
 

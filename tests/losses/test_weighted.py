@@ -219,9 +219,9 @@ def excess(loss: str, neighbours: str, size: int) -> float:
     given = mechanism.constants(problem)
     grid = make_grid(1, 1.0, 80) if size == 1 else make_grid(2, 1.0, 14, 20)
     laws = [
-        WeightedLaw(loss, t[:, :-1], t[:, -1], given.ridge, 1.0, given.scale, False, weights).on(
-            grid
-        )
+        WeightedLaw(
+            loss, t[:, :-1], t[:, -1], given.ridge, 1.0, given.scale, False, weights=weights
+        ).on(grid)
         for t in tables
     ]
     worst = max(float(np.abs(laws[i] - laws[j]).max()) for i, j in pairs)

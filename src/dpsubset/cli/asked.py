@@ -59,7 +59,7 @@ def ask(
     plain = source.schema is None and is_bounds_only(path)
     book = None if plain else Codebook.read(path)
     named_two = bool(source.classes) or (book is not None and book.has_classes(source.target))
-    chosen_loss = options["loss"] or default_loss(named_two)
+    chosen_loss = default_loss(named_two) if options["loss"] is None else options["loss"]
     loss = as_loss(chosen_loss)
     two, weights, wanted, included, excluded = at_once(
         lambda: _classes(source.classes, loss),

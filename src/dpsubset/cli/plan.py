@@ -55,7 +55,7 @@ def plan(
             check_destination(output)
             check_picture(output)
         setting = Setting(
-            given["loss"] or default_loss(labels=False),
+            default_loss(labels=False) if given["loss"] is None else given["loss"],
             given["clip"],
             given["ridge"],
             radius=default_radius(labels=False) if given["radius"] is None else given["radius"],
