@@ -51,6 +51,7 @@ from dpsubset.designs import Design
 from dpsubset.errors import DpsubsetError, InputError, RefusedError, UnprovenError
 from dpsubset.limits import Limits
 from dpsubset.losses import as_loss
+from dpsubset.question import default_loss
 from dpsubset.mechanisms import Mechanism
 
 ROWS = {"replace-one": (317, 317), "add-remove": (317, 431)}  # numbers that nothing else equals
@@ -505,9 +506,9 @@ def views(fitted: Any) -> dict[str, Any]:
 def kept(name: str, neighbours: str, both: Any) -> list[str]:
     """Fit an estimator on both tables, and return what differs beside coefficients."""
     estimator = estimators(neighbours)[name]
-    pair = frames(
-        neighbours, hasattr(estimator, "classes") and as_loss(estimator.loss).classification
-    )
+    named = getattr(estimator, "classes", None) is not None
+    loss = default_loss(named) if estimator.loss is None else estimator.loss
+    pair = frames(neighbours, as_loss(loss).classification)
     # Made anew for each table: a copy would tell that it is the second one.
     results, different = both(lambda t: views(estimators(neighbours)[name].fit(*t)), pair)
     one, other = map(reached, results)
@@ -754,8 +755,8 @@ def without_coefficients(found: Any) -> Any:
     assert len(line.findall(shown)) == 3
     mode, text = found["files"]["m.json"]
     model = json.loads(text)
-    for part, name in ((model["released"], "coefficients"), (model["released"], "intercept")):
-        del part[name]
+    for name in ("coefficients", "intercept", "offset"):
+        model["released"].pop(name, None)
     del model["sha256"]
     files = {**found["files"], "m.json": (mode, model)}
     return {**found, "streams": (line.sub(r"\1", shown), words), "files": files}

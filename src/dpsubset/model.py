@@ -97,7 +97,7 @@ class Model(ModelQuestion, Selection):
     def _ruled_share(self, rows: int | None) -> float:
         """Return the part of epsilon for an offset that is as exact as a first guess need be."""
         loss = chosen_loss(self.coefficients, self.coefficient_loss, self._labels)
-        if not has_offset(loss):
+        if not (self.intercept and has_offset(loss)):
             return 0.0
         # An object brings its own epsilon, and the target's bounds take theirs.
         taken = [self.mechanism.epsilon] if isinstance(self.mechanism, Mechanism) else []

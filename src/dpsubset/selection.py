@@ -91,8 +91,11 @@ class Selection(Question):
     def _make_plain(self) -> None:
         """Turn numbers of numpy and fractions into Python's own, which records can hold.
 
-        A loss that was not named is that of the target's kind, and so is the radius.
+        A loss that was not named is that of the target's kind, and so is the radius. A mechanism
+        object is copied: what changes later does not change what was asked.
         """
+        if isinstance(self.mechanism, Mechanism):
+            object.__setattr__(self, "mechanism", copy(self.mechanism))
         labels = self.schema.target.limits is None
         if self.loss is None:
             object.__setattr__(self, "loss", default_loss(labels))
@@ -275,7 +278,7 @@ class Selection(Question):
             )
         positive(self.epsilon, "epsilon")
         self._check_twice_given(self.mechanism)
-        return copy(self.mechanism)  # what changes later does not change what was asked
+        return copy(self.mechanism)
 
     def _own_options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in OWN_OPTIONS}

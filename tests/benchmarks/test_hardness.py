@@ -21,7 +21,7 @@ from benchmarks.hardness_tables import KINDS, BoundedTable, synthetic
 from benchmarks.hardness_worker import MORE, Passes, measure, selection_of, table_of
 from dpsubset.designs import as_design
 from dpsubset.errors import InputError
-from dpsubset.question import Question, default_loss
+from dpsubset.question import Question, default_loss, default_radius
 
 SMALL = Cell("paper", 20, 200, 3, 1.0, "default", "replace-one", "permute-and-flip")
 
@@ -122,7 +122,8 @@ def test_real_tables_are_read_with_their_bounds(name: str) -> None:
 def test_a_question_has_the_defaults_of_a_user() -> None:
     selection = selection_of(SMALL, table_of(SMALL))
     assert selection.loss == default_loss(labels=False)
-    for name in ("radius", "ridge", "clip", "intercept", "sensitivity"):
+    assert selection.radius == default_radius(labels=False)
+    for name in ("ridge", "clip", "intercept", "sensitivity"):
         assert getattr(selection, name) == getattr(Question(), name)
     assert selection_of(replace(SMALL, loss="huber"), table_of(SMALL)).loss == "huber"
 

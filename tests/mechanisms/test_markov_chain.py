@@ -542,7 +542,8 @@ def test_guarantee() -> None:
 def test_release_holds_the_support_and_the_promise_only() -> None:
     problem = make_problem(make_case("marked"))
     release = MarkovChain(1.0, steps=50).release(problem)
-    assert set(vars(release)) == {"support", "guarantee", "columns", "asked", "offset"}
+    parts = {"support", "guarantee", "columns", "asked", "offset", "levels", "target_bounds"}
+    assert set(vars(release)) == parts
     assert release.offset is None
     assert 1 in release.support
     assert 5 not in release.support

@@ -163,15 +163,16 @@ def test_a_count_of_rows_without_targets_would_be_caught() -> None:
     import polars as pl
 
     problems = [
-        asked.problem(Table(pl.DataFrame({"age": ["0.5"] * 10}), pl.Series(t, dtype=pl.String)))
-        for t in targets
+        asked.problem(Table(pl.DataFrame({"age": ["0.5"] * len(t)}), pl.Series(t, dtype=pl.String)))
+        for t in [*targets, [None], ["1"] * 9]
     ]
     laws = [PrivateOffset(1.0, "replace-one").probabilities(p)[1] for p in problems]
     for i in range(3):
         for j in range(i):
             assert np.abs(laws[i] - laws[j]).max() <= 1.0 + 1e-9
-    np.testing.assert_allclose(laws[3], laws[3][0])  # all missing: nothing is known
-    assert np.argmax(laws[2]) == len(laws[2]) - 1  # not dragged to 0 by a row without a target
+    np.testing.assert_allclose(laws[3], laws[4])  # all missing: nothing but the prior is known
+    np.testing.assert_allclose(laws[2], laws[5])  # a row without a target drags nowhere
+    assert np.abs(laws[2] - laws[3]).max() > 0.5
 
 
 def test_all_targets_missing_is_a_defined_result() -> None:

@@ -154,7 +154,7 @@ class ObjectivePerturbation(CoefficientMechanism):
         """
         assert self.tolerance is not None
         allowed = self.tolerance * max(problem.n_rows, 1)
-        size, left = problem.size, (1.0 - _MASK_SHARE) * self.epsilon
+        size, left = problem.most_columns, (1.0 - _MASK_SHARE) * self.epsilon
 
         def cost(ridge: float) -> float:
             scale = self._scale(self._shift(slope), left - math.log1p(curvature / (2.0 * ridge)))

@@ -96,7 +96,7 @@ def plan_target(loss: Loss, bounds_y: Any, classes: Any) -> Target:
 
     >>> from dpsubset.losses import as_loss
     >>> plan_target(as_loss("hinge"), None, ("no", "yes"))
-    Target(limits=None, classes=('no', 'yes'))
+    Target(limits=None, classes=('no', 'yes'), private=False)
     """
     if not loss.classification:
         if classes is not None:
