@@ -51,8 +51,8 @@ from dpsubset.designs import Design
 from dpsubset.errors import DpsubsetError, InputError, RefusedError, UnprovenError
 from dpsubset.limits import Limits
 from dpsubset.losses import as_loss
-from dpsubset.question import default_loss
 from dpsubset.mechanisms import Mechanism
+from dpsubset.question import default_loss
 
 ROWS = {"replace-one": (317, 317), "add-remove": (317, 431)}  # numbers that nothing else equals
 NAMES = [f"x{j}" for j in range(6)]
