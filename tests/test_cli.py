@@ -118,7 +118,7 @@ def test_the_settings_are_enough_to_audit_and_repeat_a_release(folder: Path) -> 
         "size": 2,
         "loss": "huber:0.2",
         "clip": 1.0,
-        "radius": 1.0,
+        "radius": 0.5,
         "ridge": 10.0,
         "intercept": True,
         "always_include": [],
@@ -246,11 +246,11 @@ def test_features_always_include_and_intercept(folder: Path) -> None:
     result = select(folder, "--always-include", "x5", "--always-include", "x0", "--json")
     document = json.loads(result.stdout)
     assert document["released"]["columns"] == ["x0", "x5"]
-    # One more column in the sensitivity, h(1 + sqrt(3)) of the loss and not h(1 + sqrt(2)).
-    largest = as_loss(document["asked"]["loss"]).largest
-    assert document["guarantee"]["sensitivity"] == pytest.approx(largest(1.0, 3**0.5))
+    # One more column in the sensitivity: predictions up to sqrt(3)/2 and not sqrt(2)/2.
+    spread = as_loss(document["asked"]["loss"]).spread
+    assert document["guarantee"]["sensitivity"] == pytest.approx(spread(1.0, 3**0.5 / 2))
     plain = json.loads(select(folder, "--no-intercept", "--json").stdout)
-    assert plain["guarantee"]["sensitivity"] == pytest.approx(largest(1.0, 2**0.5))
+    assert plain["guarantee"]["sensitivity"] == pytest.approx(spread(1.0, 2**0.5 / 2))
 
 
 def test_parameters_reach_the_mechanism(folder: Path) -> None:

@@ -177,10 +177,12 @@ def test_no_parts_where_there_would_be_too_many(monkeypatch, columns: int) -> No
     form = make_form(3, 12)
     monkeypatch.setattr(walk, "MOST_IN_A_PART", 4)
     plain = getattr(walk.survey, "py_func", walk.survey)
-    _, count, kept = plain(form, 3, 1.0, -math.inf, 5000, 220, columns)
+    _, count, kept = plain(form, 3, 1.0, -math.inf, 5000, 220, columns, 1e9)
     assert (count > 20, kept) == (True, 220)
-    assert plain(form, 3, 1.0, -math.inf, 20, 220, columns)[1] == 0
-    assert plain(form, 3, 1.0, -math.inf, 5000, 219, columns)[1] == 0
+    assert plain(form, 3, 1.0, -math.inf, 20, 220, columns, 1e9)[1] == 0
+    assert plain(form, 3, 1.0, -math.inf, 5000, 219, columns, 1e9)[1] == 0
+    work = 12**3 / 6  # of the first look at what all columns gain after one is taken, at most
+    assert plain(form, 3, 1.0, -math.inf, 5000, 220, 160, work / 2)[1] == 0
 
 
 @pytest.mark.parametrize("wide", [0, 5])
@@ -192,7 +194,7 @@ def test_looser_gains_only_make_parts_smaller(monkeypatch, wide: int) -> None:
     plain = getattr(walk.survey, "py_func", walk.survey)
     everything = math.log(math.comb(12, 5)) - brute(form, range(12))
     for light in everything - np.array([1.0, 3.0, 6.0]):
-        found, count, _ = plain(form, 5, 1.0, light, 5000, 10**6, wide)
+        found, count, _ = plain(form, 5, 1.0, light, 5000, 10**6, wide, 1e9)
         parts = walk.Parts(*(v[:count] for v in found))
         lows = np.full(count, -math.inf)
         walk.part_bounds(form, parts, np.arange(count), lows)

@@ -259,6 +259,7 @@ MECHANISMS: dict[str, Callable[[str], Mechanism]] = {
 }
 
 
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("name", LOSSES, ids=str)
 def test_no_mechanism_exceeds_its_guarantee_where_the_spread_is_small(
