@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grouped import takes_groups
 
 from dpsubset import Exponential, PermuteAndFlip, Problem, Schema, Selection
 from dpsubset.audit import exact_pairs
@@ -39,10 +38,7 @@ TARGETS: dict[str, Any] = {
 LOSSES = ["squared", "absolute", "quantile:0.8", "huber:0.2", "hinge", "logistic", "huber_hinge"]
 
 
-needs_groups = pytest.mark.skipif(not takes_groups(), reason="features are single columns here")
-EITHER = pytest.mark.parametrize(
-    "lines", [SINGLE, pytest.param(BLOCKS, marks=needs_groups)], ids=["single", "blocks"]
-)
+EITHER = pytest.mark.parametrize("lines", [SINGLE, BLOCKS], ids=["single", "blocks"])
 RELATIONS = pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 
 
@@ -126,7 +122,7 @@ PULLED: dict[str, Any] = {  # two columns that explain labels alike, and two row
 }
 
 
-@pytest.mark.parametrize("kind", ["single", pytest.param("blocks", marks=needs_groups)])
+@pytest.mark.parametrize("kind", ["single", "blocks"])
 def test_codes_of_norm_two_are_caught(kind: str) -> None:
     """Twice the numbers, with the sensitivity of the honest ones; which are nearly attained."""
     lines, pull, *parting = PULLED[kind]

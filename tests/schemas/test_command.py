@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from grouped import takes_groups
 from typer.testing import CliRunner
 
 from dpsubset.cli import app
@@ -163,13 +162,7 @@ def test_types_are_checked_against_the_schema(folder: Path) -> None:
     mistake(run("select", folder / "t.parquet", *words), "'a' is described as a number")
 
 
-@pytest.mark.parametrize(
-    "blocks",
-    [
-        False,
-        pytest.param(True, marks=pytest.mark.skipif(not takes_groups(), reason="no groups here")),
-    ],
-)
+@pytest.mark.parametrize("blocks", [False, True])
 def test_from_a_file_to_a_private_model_by_five_commands(blocks: bool, tmp_path: Path) -> None:
     """The tutorial: Fair's survey of affairs, with holes as real tables have them."""
     from statsmodels.datasets import fair

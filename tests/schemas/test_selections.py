@@ -12,7 +12,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from grouped import takes_groups
 
 from dpsubset import Schema, Selection, SubsetClassifier, SubsetRegressor, SubsetSelector
 from dpsubset.data.frames import Table
@@ -245,7 +244,6 @@ MANY: dict[str, Any] = {
 }
 
 
-@pytest.mark.skipif(not takes_groups(), reason="features are single columns here")
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_categories_and_indicators_are_single_features(container: str) -> None:
     rng, n = np.random.default_rng(0), 4000
