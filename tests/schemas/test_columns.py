@@ -237,13 +237,13 @@ def test_dates_are_read_in_every_container(cells: Any) -> None:
     np.testing.assert_allclose(code(column, cells).ravel(), [-0.5, 0.25, 0])
 
 
-def test_dates_in_named_formats_and_no_others() -> None:
+def test_dates_in_named_formats_and_iso_and_no_others() -> None:
     column = Dates(
         first=datetime(2020, 1, 1), last=datetime(2020, 1, 5), formats=("%d.%m.%Y", "%m/%d/%Y")
     )
     cells = ["02.01.2020", "01/02/2020", "2020-01-02", "2 January"]
-    np.testing.assert_array_equal(column.there(cells_of(cells)), [True, True, False, False])
-    np.testing.assert_allclose(code(column, cells[:2]).ravel(), [-0.5, -0.5])
+    np.testing.assert_array_equal(column.there(cells_of(cells)), [True, True, True, False])
+    np.testing.assert_allclose(code(column, cells[:3]).ravel(), [-0.5, -0.5, -0.5])
 
 
 def test_one_cell_of_another_type_changes_no_other() -> None:

@@ -38,7 +38,9 @@ __all__ = [
 
 OTHER, GONE = -1, -2  # codes of a value that is none of the levels, and of a missing one
 _NO_LEVEL = "\0"  # text that no level is equal to, for objects of other kinds
-_TEXTUAL = (pl.String, pl.Categorical, pl.Enum)
+_TEXTUAL = (pl.String, pl.Categorical, pl.Enum, pl.Time)
+_MOMENT = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.0+)?$"
+_MIDNIGHT = r"^(\d{4}-\d\d-\d\d)[T]00:00:00$"
 
 
 def kind_of(dtype: Any) -> str:
@@ -87,7 +89,7 @@ def level_keys(levels: Sequence[str]) -> list[str | float]:
     >>> level_keys(["1.0", "north ", "TRUE"])
     [1.0, 'north', 1.0]
     """
-    text = pl.Series(levels, dtype=pl.String).str.strip_chars()
+    text = _same_moments(pl.Series(levels, dtype=pl.String).str.strip_chars())
     found = zip(text.to_list(), as_numbers(text).to_list(), strict=True)
     return [t if x is None or not np.isfinite(x) else float(x) + 0.0 for t, x in found]
 
@@ -104,13 +106,23 @@ def level_codes(cells: pl.Series, levels: Sequence[str]) -> NDArray[np.int64]:
     if cells.dtype == pl.Float64:
         numbers, text = cells, cells.cast(pl.String)
     else:
-        text = text_of(cells)
+        text = _same_moments(text_of(cells))
         numbers = as_numbers(text)
     codes = _looked_up(numbers, {key: j for j, key in enumerate(keys) if isinstance(key, float)})
     worded = _looked_up(text, {key: j for j, key in enumerate(keys) if isinstance(key, str)})
     codes = np.where(codes == OTHER, worded, codes)
     gone = is_missing(text).to_numpy().astype(bool)
     return np.where((codes == OTHER) & gone, GONE, codes)
+
+
+def _same_moments(text: pl.Series) -> pl.Series:
+    """Return text with dates and times written in one way, whoever has read them.
+
+    >>> _same_moments(pl.Series(["2020-01-05 00:00:00.000000", "2020-01-05T10:00:00"])).to_list()
+    ['2020-01-05', '2020-01-05T10:00:00']
+    """
+    moments = text.str.replace(_MOMENT, "${1}T${2}")
+    return moments.str.replace(_MIDNIGHT, "${1}")
 
 
 def _looked_up(values: pl.Series, places: Mapping[Any, int]) -> NDArray[np.int64]:
@@ -245,10 +257,12 @@ def _text(entry: Any) -> str | None:
         return None
     if isinstance(entry, (bool, np.bool_)):
         return "true" if entry else "false"
-    if isinstance(entry, (date, datetime)):
+    if isinstance(entry, datetime):
         return entry.isoformat()
+    if isinstance(entry, date):  # with its time, as no format of an owner's own is written
+        return datetime(entry.year, entry.month, entry.day).isoformat()
     if isinstance(entry, np.datetime64):
-        return str(entry.astype("M8[us]"))
+        return None if np.isnat(entry) else str(entry.astype("M8[us]"))
     if isinstance(entry, complex) and entry.imag == 0:  # one complex number makes all complex
         entry = entry.real
     if isinstance(entry, (Real, Decimal)):

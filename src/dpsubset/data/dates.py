@@ -12,11 +12,13 @@ import polars as pl
 
 from dpsubset.arrays import Floats
 from dpsubset.data.cells import kind_of, text_of
+from dpsubset.data.classes import as_numbers
 from dpsubset.data.columns import OneNumber
 
 __all__ = ["Dates", "as_moment", "reads_dates"]
 
 _EPOCH = datetime(1970, 1, 1)
+_SAMPLE = datetime(2021, 6, 5)
 _DAY = 86_400_000_000  # microseconds
 _TIMES = ("%H:%M:%S%.f", "%H:%M", "%H:%M:%S%.f%#z")
 _ISO = ("%Y-%m-%d", *(f"%Y-%m-%d{between}{clock}" for between in ("T", " ") for clock in _TIMES))
@@ -26,8 +28,8 @@ _ISO = ("%Y-%m-%d", *(f"%Y-%m-%d{between}{clock}" for between in ("T", " ") for 
 class Dates(OneNumber):
     """A date, or a time, within public bounds, in days since the first of them.
 
-    Text is read as ISO dates (2024-12-31, perhaps with a time), or in the formats that are named;
-    text in any other format counts as missing.
+    Text is read in the formats that are named, and as ISO dates (2024-12-31, perhaps with a time),
+    which is what libraries make of dates that they have read; any other text counts as missing.
 
     >>> visit = Dates(first=datetime(2020, 1, 1), last=datetime(2020, 1, 11))
     >>> visit.code(pl.Series(["2020-01-06", "2030-01-01", "6 January"])).ravel()
@@ -56,8 +58,9 @@ class Dates(OneNumber):
             found = _naive(cells)
         elif kind_of(cells.dtype) in ("text", "number"):
             text = text_of(cells)
-            for one in self.formats or _ISO:
-                read = text.str.to_datetime(one, time_unit="us", strict=False, exact=True)
+            for one in (*self.formats, *_ISO):
+                given = _digits(text, one) if one in self.formats else text
+                read = given.str.to_datetime(one, time_unit="us", strict=False, exact=True)
                 found = found.zip_with(found.is_not_null(), _naive(read))
         since = found.to_physical().cast(pl.Float64).fill_null(math.nan).to_numpy() / _DAY
         return np.asarray(since - _days(self.first))
@@ -68,6 +71,20 @@ class Dates(OneNumber):
 
     def _plain_missing(self) -> Any:
         return _plain_date(self.missing) if isinstance(self.missing, datetime) else self.missing
+
+
+def _digits(text: pl.Series, one: str) -> pl.Series:
+    """Return dates of digits alone as such, though a library has made numbers of the column.
+
+    20200105, 20200105.0 and, for days first, 5012020 are the same cell whatever other rows hold.
+    """
+    width = len(_SAMPLE.strftime(one))
+    if not _SAMPLE.strftime(one).isdigit():
+        return text
+    numbers = as_numbers(text)
+    whole = numbers.is_finite() & (numbers == numbers.round()) & numbers.is_between(0, 1e15)
+    plain = numbers.cast(pl.Int64, strict=False).cast(pl.String).str.zfill(width)
+    return plain.zip_with(whole.fill_null(False), text)
 
 
 def _naive(times: pl.Series) -> pl.Series:
@@ -104,14 +121,19 @@ def _plain_date(moment: datetime) -> str:
 
 
 def reads_dates(one: str) -> bool:
-    """Say whether a format tells day, month and year.
+    """Say whether a format tells day, month and year, and looks like no number with a point.
 
     >>> reads_dates("%d.%m.%Y"), reads_dates("%m/%Y"), reads_dates("DD/MM/YYYY")
     (True, False, False)
+    >>> reads_dates("%Y%m%d"), reads_dates("%Y.%m%d")
+    (True, False)
     """
-    day = datetime(2021, 6, 5)
     try:
-        text = pl.Series([day.strftime(one)])
+        written = _SAMPLE.strftime(one)
     except ValueError:
         return False
-    return text.str.to_datetime(one, time_unit="us", strict=False, exact=True).to_list() == [day]
+    text = pl.Series([written])
+    if as_numbers(text)[0] is not None and not (written.isdigit() and len(written) < 15):
+        return False  # a library that makes numbers of such a column would change its cells
+    read = text.str.to_datetime(one, time_unit="us", strict=False, exact=True)
+    return read.to_list() == [_SAMPLE]

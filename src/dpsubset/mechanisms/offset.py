@@ -176,6 +176,7 @@ def with_target(problem: Problem, target: Floats | Labels, loss: Loss) -> Proble
         groups=problem.groups,
         false_columns=problem.false_columns,
         origin=problem.origin,
+        present=problem.present,
     )
 
 
