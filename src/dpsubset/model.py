@@ -62,9 +62,7 @@ class Model(ModelQuestion, Selection):
         at_once(
             partial(positive, self.epsilon, "epsilon"),
             self._check_share,
-            lambda: chosen_loss(
-                self.coefficients, self.coefficient_loss, self.schema.target.limits is None
-            ),
+            lambda: chosen_loss(self.coefficients, self.coefficient_loss, self._labels),
         )
         super().__post_init__()
         self._check_units()
@@ -256,37 +254,33 @@ class Model(ModelQuestion, Selection):
         schema, origin = self.schema, problem.origin
         seen = origin.seen(support)
         loss = chosen_loss(self.coefficients, self.coefficient_loss, self._labels)
+        model = LinearModel(
+            target=schema.target_name,
+            columns=tuple(str(schema.label(j)) for j in seen),
+            coefficients=(),
+            intercept=0.0,
+            classes=schema.target.classes,
+            probabilities=isinstance(loss, Logistic),
+            target_bounds=target_limits,
+            positions=seen,
+            offset=None if self.offset is None else self._in_units(start, target_limits),
+        )
         if schema.columns is not None:
             found, intercept = in_levels(schema, support, values, start, self.clip)
-            return LinearModel(
-                target=schema.target_name,
-                columns=tuple(str(schema.label(j)) for j in seen),
-                coefficients=found,
-                intercept=intercept,
-                classes=schema.target.classes,
-                probabilities=isinstance(loss, Logistic),
-                target_bounds=schema.target.limits,
-                positions=seen,
-                codings=tuple(schema.columns[j] for j in seen),
-                clip=self.clip,
-                offset=None if self.offset is None else self._in_units(start, target_limits),
+            codings = tuple(schema.columns[j] for j in seen)
+            return replace(
+                model, coefficients=found, intercept=intercept, codings=codings, clip=self.clip
             )
         own_constant = (v for j, v in zip(support, values, strict=True) if j not in seen)
         constant = math.fsum([start, *own_constant])
         own = np.array([v for j, v in zip(support, values, strict=True) if j in seen])
         line, intercept = in_units(seen, own, constant, schema.limits, target_limits, self.clip)
         lower, upper = narrowed(schema.limits, self.clip)
-        return LinearModel(
-            target=schema.target_name,
-            columns=tuple(str(schema.label(j)) for j in seen),
+        return replace(
+            model,
             coefficients=tuple(float(line[j]) for j in seen),
             intercept=intercept,
-            classes=schema.target.classes,
-            probabilities=isinstance(loss, Logistic),
             bounds=tuple((float(lower[j]), float(upper[j])) for j in seen),
-            target_bounds=target_limits,
-            positions=seen,
-            offset=None if self.offset is None else self._in_units(start, target_limits),
         )
 
     def _check_units(self) -> None:

@@ -278,7 +278,7 @@ class Selection(Question):
             )
         positive(self.epsilon, "epsilon")
         self._check_twice_given(self.mechanism)
-        return copy(self.mechanism)
+        return self.mechanism
 
     def _own_options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in OWN_OPTIONS}

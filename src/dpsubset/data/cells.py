@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.data.classes import as_numbers, is_missing
+from dpsubset.data.frames import as_frame
 from dpsubset.errors import InputError, without_context
 
 __all__ = [
@@ -139,7 +140,7 @@ def _looked_up(values: pl.Series, places: Mapping[Any, int]) -> NDArray[np.int64
 
 def as_cells(X: Any) -> tuple[list[pl.Series], tuple[str, ...] | None]:
     """Return the columns of a data frame, or of a dense array, and their names if they have any."""
-    frame = _as_frame(X)
+    frame = as_frame(X)
     if frame is not None:
         names = list(frame.columns)
         kept = tuple(names) if all(isinstance(name, str) for name in names) else None
@@ -154,7 +155,7 @@ def as_cells(X: Any) -> tuple[list[pl.Series], tuple[str, ...] | None]:
 
 def names_of(X: Any) -> tuple[str, ...] | None:
     """Return the column names of a data frame; None for a table without names that are text."""
-    frame = _as_frame(X)
+    frame = as_frame(X)
     names = [] if frame is None else list(frame.columns)
     return tuple(names) if names and all(isinstance(name, str) for name in names) else None
 
@@ -172,21 +173,6 @@ def pick_cells(X: Any, wanted: Sequence[str]) -> list[pl.Series]:
         word = "column" if len(lacking) == 1 else "columns"
         raise InputError(f"the table has no {word} {', '.join(lacking[:20])}")
     return [found[name] for name in wanted]
-
-
-@without_context
-def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    try:
-        frame = nw.from_native(X, pass_through=True)
-    except nw.exceptions.DuplicateError:
-        raise InputError("the table has two columns of the same name: rename one of them") from None
-    except MemoryError:
-        raise
-    except Exception:  # its words may quote the table
-        raise InputError("the data frame cannot be read") from None
-    if isinstance(frame, nw.LazyFrame):
-        raise InputError("the table is a LazyFrame: call .collect() on it first")
-    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 @without_context

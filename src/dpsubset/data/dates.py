@@ -78,12 +78,12 @@ def _digits(text: pl.Series, one: str) -> pl.Series:
 
     20200105, 20200105.0 and, for days first, 5012020 are the same cell whatever other rows hold.
     """
-    width = len(_SAMPLE.strftime(one))
-    if not _SAMPLE.strftime(one).isdigit():
+    sample = _SAMPLE.strftime(one)
+    if not sample.isdigit():
         return text
     numbers = as_numbers(text)
     whole = numbers.is_finite() & (numbers == numbers.round()) & numbers.is_between(0, 1e15)
-    plain = numbers.cast(pl.Int64, strict=False).cast(pl.String).str.zfill(width)
+    plain = numbers.cast(pl.Int64, strict=False).cast(pl.String).str.zfill(len(sample))
     return plain.zip_with(whole.fill_null(False), text)
 
 

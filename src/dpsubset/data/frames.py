@@ -23,6 +23,7 @@ __all__ = [
     "EntryError",
     "Table",
     "as_array",
+    "as_frame",
     "as_matrix",
     "column_positions",
     "frame_matrix",
@@ -54,7 +55,7 @@ def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
     of numbers, and data frames stored as one block, are not copied. All columns that are no numbers
     are told at once.
     """
-    frame = _as_frame(X)
+    frame = as_frame(X)
     if frame is not None:
         return _frame_matrix(frame)
     if sp.issparse(X):
@@ -81,7 +82,7 @@ def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
 
 
 @without_context
-def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
+def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     """Return a data frame as narwhals sees it; None for what is none."""
     try:
         frame = nw.from_native(X, pass_through=True)
