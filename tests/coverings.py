@@ -79,9 +79,9 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watched:
         seen.divided += 1
         truly["_divide"](self, r)
 
-    def keep(self: Covering, r: int) -> None:
-        seen.kept += 1
-        truly["_keep"](self, r)
+    def keep(self: Covering, which: Any) -> None:
+        seen.kept += which.size
+        truly["_keep"](self, which)
 
     def expand(self: Covering, support: Any) -> None:
         seen.expanded += 1

@@ -182,7 +182,7 @@ def test_no_parts_where_there_would_be_too_many(monkeypatch, columns: int) -> No
     assert plain(form, 3, 1.0, -math.inf, 20, 220, columns, 1e9)[1] == 0
     assert plain(form, 3, 1.0, -math.inf, 5000, 219, columns, 1e9)[1] == 0
     work = 12**3 / 6  # of the first look at what all columns gain after one is taken, at most
-    assert plain(form, 3, 1.0, -math.inf, 5000, 220, 160, work / 2)[1] == 0
+    assert plain(form, 3, 1.0, -1e9, 5000, 220, 160, work / 2)[1] == 0
 
 
 @pytest.mark.parametrize("wide", [0, 5])

@@ -175,7 +175,7 @@ def test_first_draws(
 def test_bounds_are_raised_by_further_forms(monkeypatch) -> None:
     """Where bounds are loose, coverings expand at more supports in the middle of their draws."""
     take_way(monkeypatch, "kept")
-    monkeypatch.setattr(Covering, "_heavy", every_part)
+    monkeypatch.setattr(Covering, "_not_streamed", every_part)
     seen = watch(monkeypatch)
     assert drawn("plain", "huber:0.1", 12.0, False) >= FALSE_ALARM
     assert drawn("plain", "huber:0.1", 12.0, True) >= FALSE_ALARM
@@ -202,7 +202,8 @@ class Changes:
         lists: int = 0,
         straight: bool = True,
     ) -> None:
-        monkeypatch.setattr(drawing, "_ALL_KEPT", 0)
+        monkeypatch.setattr(drawing, "_SOON", -1)
+        monkeypatch.setattr(drawing, "_AT_ONCE", -1)
         monkeypatch.setattr(drawing, "_REFINED", refined)
         monkeypatch.setattr(drawing, "_REFINED_BY_MOMENTS", refined)
         monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", lists)
@@ -275,7 +276,7 @@ def test_races_that_change_over_twice(monkeypatch, loss: str, design: str) -> No
 def test_few_supports_go_from_fits_to_a_covering(monkeypatch, loss: str, design: str) -> None:
     """A partition with minorants is left out where all supports can be bounded one by one."""
     monkeypatch.setattr(drawing, "_FEWEST", 1)
-    monkeypatch.setattr(drawing, "_SUPPORT", 0.0)
+    monkeypatch.setattr(covering, "_BOUND", 0.0)
     changes = changing(monkeypatch, 1, straight=False)
     assert drawn_afresh(design, loss, 6.0, True, draws=600) >= FALSE_ALARM
     assert changes.made == 600

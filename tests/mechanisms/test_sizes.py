@@ -120,7 +120,8 @@ def force(monkeypatch: pytest.MonkeyPatch, sampler: str) -> None:
     if sampler == "partition":
         monkeypatch.setattr(drawing, "_COLUMNS", 0)
     if sampler == "one after the other":
-        monkeypatch.setattr(drawing, "_ALL_KEPT", 0)
+        monkeypatch.setattr(drawing, "_SOON", -1)
+        monkeypatch.setattr(drawing, "_AT_ONCE", -1)
         monkeypatch.setattr(drawing, "_REFINED", 1)
         monkeypatch.setattr(drawing, "_REFINED_BY_MOMENTS", 1)
 

@@ -131,7 +131,7 @@ def test_parts_of_many_columns_with_one_to_choose(columns: int) -> None:
         0 * ones,
         np.log([columns - 1.0, rest]),
     )
-    covering._set(parts, np.full(2, -math.inf), np.empty(0))
+    covering._begin(parts, 0)
     covering._raise(0, np.arange(2))
     covering._changed()
     check(covering, scores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = ["MomentCut", "MomentCuts"]
 
 _AHEAD = 8  # Gram columns fetched together: one pass over the table costs as much as a few
 _AT_ONCE = 1000  # supports scored between two looks at the clock
+_LISTED = 2e8  # multiplications for the scores of a list, where features have several columns
 _QUICK_GRAM = 1e9  # multiplications up to which the full Gram matrix is formed at once
 
 
@@ -184,6 +186,10 @@ class MomentCuts(CutMaker):
         return out
 
     def listable(self, region: Region) -> bool:
+        if not self.problem.features.identity:
+            count = math.comb(region.free.size, region.to_choose)
+            if count * self.problem.most_columns**3 > _LISTED:
+                return False
         return self.problem.gram.held or region.free.size == self.problem.free.size
 
     def patience(self, region: Region) -> float:

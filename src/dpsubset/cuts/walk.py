@@ -218,7 +218,9 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide, most_work):  # ty
     at = np.zeros(t, np.int64)  # the next column to try at each level
     H[0] = form.H
     b[0] = form.b
-    _all_gains(form, H[0], b[0], 0, F[0])
+    some_light = light > -np.inf
+    if some_light:
+        _all_gains(form, H[0], b[0], 0, F[0])
     level = 0
     work = 0.0
     while level >= 0:
@@ -229,8 +231,9 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide, most_work):  # ty
             continue
         # All that choose from c on.
         size = _choose(k - c, left)
-        light_enough = np.log(size) + kappa * (gain[level] + F[level, c] - form.base) <= light
-        light_enough = light_enough and size > FEWEST_IN_ONE
+        light_enough = some_light and size > FEWEST_IN_ONE
+        if light_enough:
+            light_enough = np.log(size) + kappa * (gain[level] + F[level, c] - form.base) <= light
         if light_enough or left == 1 or size <= MOST_IN_A_PART:
             if not light_enough:
                 kept += np.int64(np.rint(size))
@@ -250,8 +253,12 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide, most_work):  # ty
             continue
         at[level] = c + 1
         below = level + 1
-        gain[below] = gain[level] + _take_in(
-            form, H[level], b[level], c, H[below], b[below], left > 2
+        at[below] = c + 1
+        level = below
+        if not some_light:
+            continue
+        gain[below] = gain[below - 1] + _take_in(
+            form, H[below - 1], b[below - 1], c, H[below], b[below], left > 2
         )
         if left > 2 and width - form.starts[c + 1] <= wide:
             work += (width - form.starts[c + 1]) ** 3 / 6.0
@@ -260,9 +267,7 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide, most_work):  # ty
             _all_gains(form, H[below], b[below], c + 1, F[below])
         else:  # what all could gain before the column was taken, less what it gained itself
             for j in range(c + 1, k):
-                F[below, j] = F[level, c] + gain[level] - gain[below]
-        at[below] = c + 1
-        level = below
+                F[below, j] = F[below - 1, c] + gain[below - 1] - gain[below]
     return parts, count, kept
 
 

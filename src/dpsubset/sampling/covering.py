@@ -32,7 +32,7 @@ from dpsubset.sampling.pieces import RandomSource, Support
 from dpsubset.sampling.probe import Probe
 from dpsubset.sampling.race import Race, Tries
 
-__all__ = ["Covering"]
+__all__ = ["Covering", "one_pass"]
 
 _LOG2 = math.log(2.0)
 _NONE, _LATE, _SINGLE = -(1 << 60), -(1 << 60) - 1, -(1 << 60) - 2  # in the place of a support
@@ -46,13 +46,18 @@ _PARTS = 400_000
 _KEPT = 12_000_000  # bounds
 _WIDE = 160  # columns, up to which what all of them gain is found at every node
 _WORK = 2e9  # multiplications for that in one survey, a second or two
-_DIRECT = 3_000_000  # supports whose bounds are all kept at once
+_BOUND = 15e-9  # seconds to bound a support of single columns
+_WIDER = 1.3  # power of the columns of a feature by which it takes longer
+_DIRECT = 2.0  # seconds in which all supports are bounded one by one without a survey
+_REACHED = 30.0  # the same where a survey does not do
 _FINER = 12  # surveys
 _STEP = 4.0  # nats by which a part may weigh less from survey to survey
 _PROBES = 20  # batches of tries that tell whether a survey will do
 _AHEAD = 2.0  # nats that the sum of all weights is to be ahead of a common bound in a race
 _FITS = 16  # draws that are scored before a survey is made finer
+_OPENED = 64  # parts that are opened at once
 _NEGLIGIBLE = 6.0  # nats below the mean of all parts
+_ALIKE = 0.05  # relative difference of multipliers that makes another form
 _LOOSE = 0.5  # nats that a bound may lack before others are raised
 
 
@@ -135,12 +140,12 @@ def _most_columns(starts, t):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def _tries(cover, words, heights, chosen, share):  # type: ignore[no-untyped-def]
+def _tries(cover, words, heights, chosen, share, missed):  # type: ignore[no-untyped-def]
     """Draw until a support is not rejected by its bounds alone, or the words are used up.
 
     With chance `share` a draw is one of the single supports, which is left to the caller. Returns
     how many tries were made, the support's place and bound, the height that it has to pass, and
-    how many words were used.
+    how many words were used. Fills `missed` with the place of every try that was rejected.
     """
     t = chosen.size
     most = _most_columns(cover.starts, t)
@@ -154,11 +159,12 @@ def _tries(cover, words, heights, chosen, share):  # type: ignore[no-untyped-def
         used, at, low, better = _draw(cover, words, used + 1, chosen, L, z)
         if cover.kappa * (better - low) <= height:
             return tries, at, low, height, used
+        missed[tries - 1] = at
     return tries, _NONE, 0.0, 0.0, used
 
 
 @compiled(nogil=True)
-def _arrivals(cover, words, waits, heights, chosen, now, rate, limit):  # type: ignore[no-untyped-def]
+def _arrivals(cover, words, waits, heights, chosen, now, rate, limit, missed):  # type: ignore[no-untyped-def]
     """Do the same for arrivals of the race (T15), up to a limit of their logarithmic time.
 
     Returns the time, too.
@@ -178,7 +184,34 @@ def _arrivals(cover, words, waits, heights, chosen, now, rate, limit):  # type: 
         excess = cover.kappa * (better - low)
         if excess + np.log(2.0 * (1.0 - np.exp(now - cover.kappa * low - excess))) <= height:
             return tries, at, low, height, now
+        missed[tries - 1] = at
     return tries, _NONE, 0.0, 0.0, now
+
+
+def one_pass(problem: Problem) -> float:
+    """Return, roughly, the seconds in which one core bounds all supports one by one.
+
+    A feature of several columns takes longer.
+    """
+    width = float(problem.features.widths[problem.free].mean())
+    return _BOUND * problem.n_supports * width**_WIDER
+
+
+class _Room:
+    """An array that grows at its end, without being copied every time."""
+
+    def __init__(self, room: int) -> None:
+        self._all, self._used = np.empty(room), 0
+
+    def longer(self, count: int) -> Floats:
+        """Return the array, longer by so many entries of -inf."""
+        before, self._used = self._used, self._used + count
+        if self._used > self._all.size:
+            more = np.empty(max(self._used, 2 * self._all.size))
+            more[:before] = self._all[:before]
+            self._all = more
+        self._all[before : self._used] = -math.inf
+        return self._all[: self._used]
 
 
 class Covering:
@@ -201,6 +234,7 @@ class Covering:
         self._singles: list[Support] = []
         self._weights = np.empty(0)
         self._free: set[tuple[int, ...]] = set()
+        self._multipliers: list[float] = []  # of the ball, one a form
         self._cost = 0.0  # of fits since bounds were raised, in nanoseconds
         self._stacked: tuple[Floats, ...] | None = None
         self._order = problem.free
@@ -241,6 +275,7 @@ class Covering:
         The multiplier of the ball is that of a support.
         """
         mu = max(steady(below), multiplier(below, tuple(int(j) for j in support)))
+        self._multipliers.append(mu)
         H, b = self._moments(below, mu)
         k = self._columns
         base = below.energy - mu * below.radius**2
@@ -264,7 +299,7 @@ class Covering:
         t, kappa = self.problem.to_choose, self.kappa
         best = -kappa * self.problem.score(self._seed)
         light = math.log(self.problem.n_supports) + best
-        if self.problem.n_supports <= _DIRECT:
+        if one_pass(self.problem) <= _DIRECT:
             light = -math.inf
         through = -math.inf
         # Where all supports can be streamed sooner or later; beyond, parts hardly get finer.
@@ -280,10 +315,14 @@ class Covering:
             if kept > _KEPT:
                 parts.offset[parts.offset >= 0] = walk.STREAMED
                 kept = 0
-            self._set(parts, np.full(count, -math.inf), np.full(kept, -math.inf))
-            for number in range(len(self._forms)):
-                self._raise(number, np.arange(count))
+            self._begin(parts, kept)
+            self._raise(0, np.arange(count))
             self._changed()
+            for number in range(1, len(self._forms)):
+                self._raise(number, self._not_streamed())
+                self._changed()
+            if light == -math.inf:  # every support has a bound of its own
+                return True
             through = self._through(source)
             common = parts.offset == walk.COMMON
             peak = float(np.max(self._peaks[common], initial=-math.inf))
@@ -293,12 +332,18 @@ class Covering:
             total = max(self._log_mass + through, best)
             if served and not (racing and peak > total - _AHEAD):
                 return True
-            light -= _STEP
+            light = -math.inf if one_pass(self.problem) <= _REACHED else light - _STEP
         return through > -math.inf
 
-    def _set(self, parts: walk.Parts, lows: Floats, bounds: Floats) -> None:
-        """Take parts and their bounds; what they weigh is found next."""
-        self._parts, self._lows, self._bounds = parts, lows, bounds
+    def _begin(self, parts: walk.Parts, kept: int) -> None:
+        """Take parts, with room for so many bounds of supports."""
+        self._room = _Room(kept)
+        self._bounds = self._room.longer(kept)
+        self._set(parts, np.full(parts.length.size, -math.inf))
+
+    def _set(self, parts: walk.Parts, lows: Floats) -> None:
+        """Take parts; what they weigh is found next."""
+        self._parts, self._lows = parts, lows
         self._masses, self._peaks = np.full((2, lows.size), -math.inf)
         self._served = np.full(lows.size, -1)
         self._kept = np.flatnonzero(parts.offset >= 0)
@@ -315,14 +360,19 @@ class Covering:
             words, heights = source.uniforms(_WORDS), source.exponentials(_TRIES)
             while fits < _FITS:
                 self._allowance.check()
-                tries, at, low, height, used = _tries(self._now, words, heights, chosen, 0.0)
+                missed = np.zeros(heights.size, dtype=np.int64)
+                tries, at, low, height, used = _tries(
+                    self._now, words, heights, chosen, 0.0, missed
+                )
                 words, heights = words[used:], heights[tries:]
                 tried += tries
+                if at != _NONE:
+                    fits += 1
+                    if self._decide(at, self._support(chosen), low, height, float):
+                        return -math.log(tried)
+                self._lift(missed)
                 if at == _NONE:
                     break
-                fits += 1
-                if self._decide(at, self._support(chosen), low, height, float):
-                    return -math.log(tried)
         return -math.inf
 
     def _raise(self, number: int, which: NDArray[np.int64]) -> None:
@@ -338,6 +388,8 @@ class Covering:
             self._weigh(some)
 
         jobs = cores()
+        if not which.size:
+            return
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(work, np.array_split(which, min(4 * jobs, which.size))))
 
@@ -378,13 +430,15 @@ class Covering:
         form = self._reduced(self._expansions.at(support), support)
         self._forms.append(form)
         self._stacked = None
-        self._raise(len(self._forms) - 1, self._heavy())
+        self._raise(len(self._forms) - 1, self._not_streamed())
         self._cost = 0.0
         self._changed()
 
-    def _heavy(self) -> NDArray[np.int64]:
+    def _not_streamed(self) -> NDArray[np.int64]:
+        """Return the parts of some weight that further forms raise; streamed ones wait (`_lift`)."""
         least = self._log_mass - math.log(self._masses.size) - _NEGLIGIBLE
-        return np.flatnonzero(self._masses >= least)
+        heavy = np.flatnonzero(self._masses >= least)
+        return heavy[self._parts.offset[heavy] != walk.STREAMED]
 
     def _support(self, chosen: NDArray[np.int64]) -> Support:
         columns = [*self.problem.include, *self._order[chosen].tolist()]
@@ -404,7 +458,8 @@ class Covering:
                 total = float(np.logaddexp(alone, self._log_mass))
                 share = math.exp(alone - total)
             words, heights = source.uniforms(_WORDS), source.exponentials(_TRIES)
-            made, at, low, height, _ = _tries(self._now, words, heights, chosen, share)
+            missed = np.zeros(heights.size, dtype=np.int64)
+            made, at, low, height, _ = _tries(self._now, words, heights, chosen, share, missed)
             if tries is not None and tries.late(total, made, source):
                 return None
             if at == _SINGLE:
@@ -413,6 +468,7 @@ class Covering:
                 support = self._support(chosen)
                 if self._decide(at, support, low, height, float):
                     return support
+            self._lift(missed)
 
     def race(self, source: RandomSource, race: Race) -> Support | None:
         """Draw the support whose clock, uniform on (0, exp(kappa R(S))), rings first (T15)."""
@@ -425,6 +481,7 @@ class Covering:
             rate = _LOG2 + self._log_mass
             limit = min(deadline, horizon)
             at, low, height = _LATE, 0.0, 0.0
+            missed = np.zeros(_TRIES, dtype=np.int64)
             if race.now < limit and rate > -math.inf:
                 random = (
                     source.uniforms(_WORDS),
@@ -432,21 +489,24 @@ class Covering:
                     source.exponentials(_TRIES),
                 )
                 _, at, low, height, now = _arrivals(
-                    self._now, *random, chosen, race.now, rate, limit
+                    self._now, *random, chosen, race.now, rate, limit, missed
                 )
                 race.now = min(now, limit)
             if at == _LATE:
                 if deadline <= horizon:
                     return race.ended(self._singles)
                 race.now = max(race.now, horizon)
+                self._lift(missed)
                 self._open()
                 continue
             if at == _NONE:
+                self._lift(missed)
                 continue
             support = self._support(chosen)
             needed = partial(ring_height, race.now, -self.kappa * low)
             if self._decide(at, support, low, height, needed):
                 return support
+            self._lift(missed)
 
     def adopt(self, singles: list[Support], log_weights: Floats) -> None:
         """Take over supports that were set free, with their weights: no part holds them now."""
@@ -485,13 +545,20 @@ class Covering:
             self._reweigh(at)
         n, k = self.problem.n_rows, self._columns
         self._cost += 2e5 + 200.0 * n * self.problem.most_columns
-        if not (self._expansions.more and excess > _LOOSE and len(self._forms) < self._most):
+        if excess <= _LOOSE or len(self._forms) >= self._most or not self._new(support):
             return
-        heavy = self._heavy()
+        heavy = self._not_streamed()
         common = int(np.count_nonzero(self._parts.offset[heavy] == walk.COMMON))
         raising = 0.2 * n * k * k + 20.0 * self._parts.size[heavy].sum() + 0.3 * common * k**3
         if self._cost > raising:
             self._expand(support)
+
+    def _new(self, support: Support) -> bool:
+        """Whether a form of a support would differ: of squared loss by the ball's multiplier."""
+        if self._expansions.more:
+            return True
+        mu = multiplier(self.problem, tuple(support.tolist()))
+        return all(abs(mu - other) > _ALIKE * (mu + other) for other in self._multipliers)
 
     def _reweigh(self, at: int) -> None:
         """Weigh the part with a bound that has changed."""
@@ -508,7 +575,9 @@ class Covering:
             self._divide(r)
             return
         if self._parts.offset[r] == walk.STREAMED:
-            self._keep(r)
+            streamed = np.flatnonzero(self._parts.offset == walk.STREAMED)
+            near = streamed[self._peaks[streamed] >= self._peaks[r] - _STEP]
+            self._keep(near[np.argsort(-self._peaks[near], kind="stable")][:_OPENED])
             return
         first = int(self._parts.offset[r])
         at = first + int(np.argmin(self._bounds[first : first + int(self._parts.size[r])]))
@@ -530,15 +599,26 @@ class Covering:
         self._bounds[at] = math.inf
         self._reweigh(at)
 
-    def _keep(self, r: int) -> None:
-        """Keep a bound for every support of a part from now on."""
-        self._parts.offset[r] = self._bounds.size
-        more = np.full(int(self._parts.size[r]), -math.inf)
-        self._bounds = np.concatenate([self._bounds, more])
-        self._kept = np.append(self._kept, r)
+    def _keep(self, which: NDArray[np.int64]) -> None:
+        """Keep a bound for every support of some parts from now on: the highest of all forms."""
+        sizes = self._parts.size[which]
+        self._parts.offset[which] = self._bounds.size + np.cumsum(sizes) - sizes
+        self._bounds = self._room.longer(int(sizes.sum()))
+        self._kept = np.append(self._kept, which)
         for number in range(len(self._forms)):
-            self._raise(number, np.array([r]))
+            self._raise(number, which)
         self._changed()
+
+    def _lift(self, missed: NDArray[np.int64]) -> None:
+        """Bound parts better from which draws were rejected: by all forms, support by support.
+
+        `missed` has places of supports; those from 0 on have bounds of their own.
+        """
+        which = np.unique(-1 - missed[missed < 0])
+        which = which[self._parts.offset[which] == walk.STREAMED]
+        fits = self._bounds.size + np.cumsum(self._parts.size[which]) <= _KEPT
+        if fits.any():
+            self._keep(which[fits])
 
     def _divide(self, r: int) -> None:
         """Divide a part with one bound by its first column: the supports with and without it."""
@@ -546,7 +626,7 @@ class Covering:
         length, first = int(old.length[r]), int(old.start[r])
         if t - length == 1:
             old.size[r] = k - first
-            self._keep(r)
+            self._keep(np.array([r]))
             return
         rows = []
         for longer in (length + 1, length):
@@ -567,9 +647,11 @@ class Covering:
             kept += size if short else 0
         count = len(rows)
         lows = np.concatenate([np.delete(self._lows, r), np.full(count, self._lows[r])])
-        more = np.full(kept - self._bounds.size, self._lows[r])
+        held = self._bounds.size
+        self._bounds = self._room.longer(kept - held)
+        self._bounds[held:] = self._lows[r]
         before = [np.delete(v, r) for v in (self._masses, self._peaks, self._served)]
-        self._set(walk.Parts(*new), lows, np.concatenate([self._bounds, more]))
+        self._set(walk.Parts(*new), lows)
         for now, then in zip((self._masses, self._peaks, self._served), before, strict=True):
             now[: then.size] = then
         fresh = np.arange(lows.size - count, lows.size)

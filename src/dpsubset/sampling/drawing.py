@@ -13,7 +13,7 @@ from dpsubset.cuts.region import root
 from dpsubset.cuts.start import start
 from dpsubset.limits import Allowance, Limits
 from dpsubset.problem import Problem
-from dpsubset.sampling.covering import Covering
+from dpsubset.sampling.covering import Covering, one_pass
 from dpsubset.sampling.partition import Partition, TooHard
 from dpsubset.sampling.pieces import RandomSource, Support
 from dpsubset.sampling.race import Race, Tries, draw_proportional, draw_race
@@ -21,10 +21,10 @@ from dpsubset.sampling.race import Race, Tries, draw_proportional, draw_race
 __all__ = ["Draw", "proportional", "race"]
 
 _COLUMNS = 400  # that a covering walks over at most
-_ALL_KEPT = 200_000  # supports that a covering takes at once
+_AT_ONCE = 0.3  # seconds in which all supports are bounded, for a covering that serves at once
+_SOON = 3e-3  # the same where a fit may do better
 _REFINED = 12  # refinements of a partition in one draw before a covering is tried
-_QUICK = 300_000_000  # supports that are bounded one by one in seconds
-_SUPPORT = 15e-9  # seconds to bound one of them
+_QUICK = 12.0  # seconds in which all supports may be bounded one by one
 _DESCENT = 2e-7  # seconds of a refinement by fits, for each entry of the table
 _FEWEST = 2  # refinements by fits that are made in any case
 _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
@@ -74,8 +74,8 @@ class _Samplers:
         narrow = problem.features.widths[problem.free].sum() <= _COLUMNS
         few = narrow and 2 <= problem.to_choose < k and n * p * p <= _ROWS
         self._walkable = few and bends(problem) and not listed
-        self._quick = self._walkable and problem.n_supports <= _QUICK
-        if self._walkable and problem.n_supports <= _ALL_KEPT:
+        self._quick = self._walkable and one_pass(problem) <= _QUICK
+        if self._walkable and one_pass(problem) <= (_AT_ONCE if problem.quadratic else _SOON):
             self._serving: Partition | Covering = self._covering(maker)
             return
         self._serving = Partition(problem, kappa, allowance, maker)
@@ -85,10 +85,10 @@ class _Samplers:
             if not problem.gram.affordable:  # minorants see few columns then
                 self._most = _REFINED_WIDE
             elif self._quick:  # no longer than a covering would take
-                cost = _SUPPORT * problem.n_supports / (_DESCENT * n * p)
+                cost = one_pass(problem) / (_DESCENT * n * p)
                 self._most = min(max(cost, _FEWEST), _REFINED)
         elif self._walkable:
-            self._most = _REFINED_BY_MOMENTS
+            self._most = _REFINED if self._quick else _REFINED_BY_MOMENTS
 
     def proportional(self, source: RandomSource, tries: Tries | None = None) -> Support | None:
         """Draw with probability proportional to exp(-kappa R(S)); None if it is too late."""
