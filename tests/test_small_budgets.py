@@ -6,15 +6,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
-from dpsubset import Exponential, Ledger, PermuteAndFlip, SubsetClassifier, SubsetRegressor
+from dpsubset import (
+    Exponential,
+    Ledger,
+    PermuteAndFlip,
+    Problem,
+    SubsetClassifier,
+    SubsetRegressor,
+)
+from dpsubset.audit.doors import _density
+from dpsubset.coefficients import ObjectivePerturbation
 from dpsubset.data.frames import Table
 from dpsubset.data.schema import Schema
 from dpsubset.data.target import Target
 from dpsubset.errors import InputError
 from dpsubset.model import Model
 from dpsubset.model_file import read_model, write_model
+from dpsubset.selection import Selection
 
 
 def model_of(labels: bool = False, **more: Any) -> Model:
@@ -156,3 +167,116 @@ def test_estimators_take_a_share() -> None:
     ).fit(labels.X, labels.y)
     share = np.mean(labels.y == "yes")
     assert classifier.predict_proba(labels.X)[:, 1].mean() == pytest.approx(share, abs=0.03)
+
+
+# ---- a public number of rows under add-remove ----------------------------------------------------
+
+
+def counted(rows: int | None, **more: Any) -> Model:
+    """Return a model by a schema that says how many rows there are, or does not."""
+    schema = Schema.from_dict(
+        {
+            "columns": {name: [-1, 1] for name in "abc"},
+            "target": {"bounds": [0, 10]},
+            "rows": rows,
+        }
+    )
+    return Model(schema=schema, **{"size": 1, "seed": 0, "neighbours": "add-remove", **more})
+
+
+def cells_of(n: int, seed: int = 0) -> Table:
+    table = rows_of(n, seed=seed)
+    return Table(pl.DataFrame(table.X, schema=["a", "b", "c"]), table.y)
+
+
+def test_rows_of_a_schema_settle_the_rules_under_add_remove() -> None:
+    for rows, share in ((100, 0.5), (2000, 0.025), (None, 0.1)):
+        model = counted(rows, epsilon=1.0)
+        assert model.settled(7).offset_share == model.settled(10**6).offset_share == share
+        one, other = (model.problem(cells_of(n)) for n in (30, 3000))
+        assert one.origin.asked == other.origin.asked
+        assert model.guarantee(one) == model.guarantee(other)
+        assert model.guarantee(one).epsilon == 1.0
+        constants = [
+            model.settled(p.n_rows).method.constants(model.fit_problem(p))  # type: ignore[attr-defined]
+            for p in (one, other)
+        ]
+        assert constants[0] == constants[1]
+    # The same constants as a table of so many rows has under replace-one, up to the relation.
+    by_table = counted(None, epsilon=1.0, neighbours="replace-one")
+    assert by_table.settled(2000).offset_share == 0.025
+    kept = counted(50, epsilon=1.0, neighbours="replace-one")
+    assert kept.settled(2000).offset_share == 0.025  # a table's own number is public there
+
+
+def test_with_rows_a_small_budget_falls_back_to_the_offset_under_add_remove() -> None:
+    far: dict[int | None, list[float]] = {300: [], None: []}
+    for rows, found in far.items():
+        for seed in range(8):
+            released = counted(rows, epsilon=0.05, seed=seed).release(cells_of(300))
+            assert released.offset is not None
+            points = pl.DataFrame({name: [-1.0, 1.0] for name in released.columns})
+            predicted = released.predict(points)["prediction"]
+            found.append(float(np.abs(predicted - released.offset).max()))
+    assert max(far[300]) < 0.5
+    assert np.median(far[None]) > 1.0
+
+
+def test_a_ridge_by_the_tables_own_rows_is_caught_under_add_remove() -> None:
+    """The rule is a public constant: with the table's number one row changes all of the noise."""
+    problems = [
+        Problem(
+            np.ones((n, 1)),
+            np.zeros(n),
+            size=1,
+            loss="huber:0.2",
+            x_bound=1.0,
+            y_bound=1.0,
+            radius=2.0,
+        )
+        for n in (2, 3)
+    ]
+
+    def apart(rows: list[int]) -> float:
+        logs = [
+            _density(
+                ObjectivePerturbation(1.0, neighbours="add-remove", tolerance=0.02, rows=n),
+                problem,
+                (0,),
+                "huber:0.2",
+            )
+            for n, problem in zip(rows, problems, strict=True)
+        ]
+        return float(np.abs(logs[0] - logs[1]).max())
+
+    assert apart([100, 100]) <= 1.0 + 1e-9
+    assert apart([2, 3]) > 1.05
+
+
+def test_rows_serve_other_rules_too() -> None:
+    schema = counted(900).schema
+    voting = Selection(
+        schema=schema,
+        size=1,
+        mechanism="sample-aggregate",
+        neighbours="add-remove",
+        intercept=False,
+    )
+    assert voting.made.blocks == 30  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="number of rows is private"):
+        Selection(
+            schema=counted(None).schema,
+            size=1,
+            mechanism="sample-aggregate",
+            neighbours="add-remove",
+        )
+    for rows, said in ((100, False), (10**6, True), (None, True)):
+        lines = {f"x{j}": [-1, 1] for j in range(12)}
+        wide = Schema.from_dict({"columns": lines, "target": {"bounds": [0, 1]}, "rows": rows})
+        asked = Selection(
+            schema=wide, size=8, epsilon=5.0, loss="absolute", neighbours="add-remove"
+        )
+        assert (asked.slow(asked.rehearsal()) is not None) == said
+    for wrong in ({"rows": 5}, {"tolerance": 0.1, "rows": 0}, {"tolerance": 0.1}):
+        with pytest.raises(InputError, match="rows"):
+            ObjectivePerturbation(1.0, neighbours="add-remove", **wrong)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class Model(ModelQuestion, Selection):
     def _selection_epsilon(self) -> float:
         return self.selection_share * positive(self._left(), "epsilon")
 
-    def settled(self, rows: int) -> Model:
+    def settled(self, rows: int) -> Self:
         """Return the same with an offset's share: where none was given, by a public rule (T42)."""
         if self.offset_share is not None:
             return self
@@ -101,9 +101,10 @@ class Model(ModelQuestion, Selection):
         taken = [self.mechanism.epsilon] if isinstance(self.mechanism, Mechanism) else []
         taken += [] if self.target_bounds is None else [self.target_bounds.epsilon]
         free = max(0.0, 1.0 - math.fsum(taken) / positive(self.epsilon, "epsilon"))
-        if rows is None or self._relation != "replace-one":
+        known = self.public_rows(rows)
+        if known is None:
             return round(_SHARE * free, 4)
-        wanted = _FIRST_GUESS / (max(rows, 1) * free * self.epsilon)
+        wanted = _FIRST_GUESS / (max(known, 1) * free * self.epsilon)
         return round(free * min(_MOST, max(_LEAST, wanted)), 4)
 
     @property
@@ -151,14 +152,16 @@ class Model(ModelQuestion, Selection):
         epsilon = decimal_rest(float(self._left()), self.made.epsilon)
         neighbours = self.made.neighbours
         if check_method(self.coefficients) == "objective-perturbation":
-            ruled = self.coefficient_ridge is None and neighbours == "replace-one"
+            by_table = neighbours == "replace-one"
+            rows = None if by_table else self.schema.rows
+            ruled = self.coefficient_ridge is None and (by_table or rows is not None)
+            tolerance = _TOLERANCE[self._labels] * max(self._weights or (1.0,))
             return ObjectivePerturbation(
                 epsilon,
                 delta=self.delta,
                 neighbours=neighbours,
-                tolerance=_TOLERANCE[self._labels] * max(self._weights or (1.0,))
-                if ruled
-                else None,
+                tolerance=tolerance if ruled else None,
+                rows=rows if ruled else None,
             )
         if positive(self.delta, "delta", zero=True):
             raise InputError("noisy-statistics has no delta: leave it out, or at 0")
@@ -186,41 +189,33 @@ class Model(ModelQuestion, Selection):
             present=selection.present,
         )
 
-    def guarantee(self, problem: Problem | None = None) -> Guarantee:
+    def _guarantee(self, problem: Problem) -> Guarantee:
         """Return what selection and coefficients guarantee together (T29)."""
-        problem = problem or self.rehearsal()
-        model = self.settled(problem.n_rows)
-        fit = model.fit_problem(problem)
-        selects = model._selects(problem)
-        first = model._first_parts(fit)
+        fit = self.fit_problem(problem)
+        selects = self._selects(problem)
+        first = self.first.guarantees(fit)
         if not first:
-            return compose([selects, model.method.guarantee(fit)])
-        coefficients = widest(model.method, fit) if model.offset else model.method.guarantee(fit)
+            return compose([selects, self.method.guarantee(fit)])
+        coefficients = widest(self.method, fit) if self.offset else self.method.guarantee(fit)
         return compose([with_share(part) for part in [*first, selects, coefficients]])
 
     def _selects(self, problem: Problem) -> Guarantee:
         return widest(self.made, problem) if self._around else self.made.guarantee(problem)
 
-    def slow(self, problem: Problem) -> str | None:
-        """Say, before anything is spent, if an exact draw may take long on some tables."""
-        model = self.settled(problem.n_rows)
-        return super(Model, model).slow(problem)
-
-    def weaker(self, problem: Problem) -> str | None:
+    def _weaker(self, problem: Problem) -> str | None:
         """Say in what the selection's guarantee is weaker than what was asked for, if it is."""
-        model = self.settled(problem.n_rows)
-        return shortfall(model._selects(problem), model.made.epsilon)
+        return shortfall(self._selects(problem), self.made.epsilon)
 
     def release(self, table: Table | Problem, ledger: LedgerLike = None) -> LinearModel:  # type: ignore[override]
         """Spend the budget: select columns, then fit coefficients on them; charged once."""
-        problem = self.posed(table)
-        return self.settled(problem.n_rows)._release(problem, self.check_ledger(ledger))
+        released: LinearModel = self._spend(table, ledger)
+        return released
 
     def _release(self, problem: Problem, ledger: Any) -> LinearModel:
         fit = self.fit_problem(problem)
         seed = self.checked_seed
         self.method.prepare(fit, seeded=seed is not None)  # said before anything is spent
-        promise = seeded_if(seed is not None, self.guarantee(problem))
+        promise = seeded_if(seed is not None, self._guarantee(problem))
         asked = {
             **self.made.asked(problem),
             "selection_share": self.selection_share,
@@ -229,12 +224,10 @@ class Model(ModelQuestion, Selection):
         }
         randomness = as_randomness(seed)  # one stream for both draws
         with charging(ledger, promise, asked) as write:
-            limits, scored = self._bounded(problem, randomness)
-            fit, start = self.fit_problem(scored), 0.0
-            if self.offset is not None:
-                start = self.offset.draw(fit, randomness)
-                fit = moved(fit, start)
-                scored = moved(scored, start) if self._around else scored
+            limits, scored = self.first.bounded(problem, randomness)
+            start, fit = self.first.started(self.fit_problem(scored), randomness)
+            if start is not None and self._around:
+                scored = moved(scored, start)
             support = self.made.chosen(scored, randomness)
             values = self.method.fitted(fit, support, randomness)
             line = self._in_words(problem, support, values, start, limits)
@@ -247,11 +240,12 @@ class Model(ModelQuestion, Selection):
         problem: Problem,
         support: tuple[int, ...],
         values: Sequence[float],
-        start: float,
+        offset: float | None,
         target_limits: tuple[float, float] | None,
     ) -> LinearModel:
-        """Return the model in the owner's columns and units; predictions begin at `start`."""
+        """Return the model in the owner's columns and units; predictions begin at the offset."""
         schema, origin = self.schema, problem.origin
+        start = offset or 0.0
         seen = origin.seen(support)
         loss = chosen_loss(self.coefficients, self.coefficient_loss, self._labels)
         model = LinearModel(
@@ -263,10 +257,10 @@ class Model(ModelQuestion, Selection):
             probabilities=isinstance(loss, Logistic),
             target_bounds=target_limits,
             positions=seen,
-            offset=None if self.offset is None else self._in_units(start, target_limits),
+            offset=None if offset is None else self.first.in_units(offset, target_limits),
         )
         if schema.columns is not None:
-            found, intercept = in_levels(schema, support, values, start, self.clip)
+            found, intercept = in_levels(schema, support, values, start, target_limits, self.clip)
             codings = tuple(schema.columns[j] for j in seen)
             return replace(
                 model, coefficients=found, intercept=intercept, codings=codings, clip=self.clip
@@ -321,6 +315,7 @@ def in_levels(
     support: Sequence[int],
     values: Sequence[float],
     start: float,
+    target_limits: tuple[float, float] | None,
     clip: float,
 ) -> tuple[tuple[float, ...], float]:
     """Return the coefficients of numbers and levels, feature by feature, and the intercept.
@@ -330,8 +325,8 @@ def in_levels(
     """
     assert schema.columns is not None
     low, high = (-1.0, 1.0)
-    if schema.target.limits is not None:
-        low, high = narrowed(schema.target.limits, clip)
+    if target_limits is not None:
+        low, high = narrowed(target_limits, clip)
     half = high / 2 - low / 2
     intercept = low / 2 + high / 2 + start * half
     weights = half * np.asarray(values, dtype=np.float64)

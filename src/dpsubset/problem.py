@@ -35,7 +35,6 @@ from dpsubset.losses.weighted import weights_by_class
 __all__ = [
     "IMPRECISE",
     "RULES",
-    "TAKE_GROUPS",
     "Origin",
     "Problem",
     "check_false_columns",
@@ -49,7 +48,6 @@ IMPRECISE = (
     "a score could not be computed as precisely as the guarantee needs, so nothing is released; "
     "whether that happens depends on the data, so count the budget as spent. A larger ridge helps"
 )
-TAKE_GROUPS = "PermuteAndFlip, Exponential, Stepwise, TopR or Mistakes"
 _UNIT = 2.0**-53
 _REMEMBERED = 4096  # scores of supports that were fitted
 
@@ -528,15 +526,6 @@ def check_problem(problem: Any) -> None:
         raise InputError(
             f"a Problem is needed, not {type(problem).__name__}: Problem(X, y, size=..., "
             "x_bound=..., y_bound=..., radius=...)"
-        )
-
-
-def check_single(problem: Problem, who: str, instead: str) -> None:
-    """Refuse features of several columns, where there is no form for them."""
-    if not problem.features.identity:
-        raise InputError(
-            f"{who} chooses single columns, and this problem has groups of columns as features; "
-            f"use {instead}"
         )
 
 

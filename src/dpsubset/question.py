@@ -14,7 +14,7 @@ __all__ = ["ModelQuestion", "Question", "default_loss", "default_radius", "optio
 MECHANISM_NAMES = (
     "permute-and-flip, exponential, top-r, mistakes; stepwise, which takes bounded time on every "
     "table; the baselines markov-chain, sample-aggregate, "
-    "lasso-stability (sample-aggregate under replace-one only)"
+    "lasso-stability (sample-aggregate under add-remove needs the schema's rows)"
 )
 
 
@@ -184,7 +184,7 @@ class ModelQuestion(Question):
         "The part of epsilon that buys an offset of all predictions, to which a model falls back "
         "where epsilon is too small for coefficients: the target's centre, or the log odds of the "
         "second class; 0 for none. If not given, 50 / (epsilon n), at least 0.01 and at most 0.9; "
-        "0.1 under add-remove. It is released, too.",
+        "under add-remove n is the schema's rows, and without them it is 0.1. It is released, too.",
     )
     delta: float = option(
         0.0,
@@ -214,5 +214,6 @@ class ModelQuestion(Question):
         None,
         "coefficients",
         "Weight of their squared norm; more is taken where it must be. If not given, as much as "
-        "keeps noise small, by epsilon and the number of rows; 0 under add-remove.",
+        "keeps noise small, by epsilon and the number of rows (under add-remove the schema's; 0 "
+        "without them).",
     )

@@ -13,23 +13,24 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from dpsubset.checks import positive, whole, yes_or_no
-from dpsubset.data.bounds import narrowed, rescale_target
+from dpsubset.data.bounds import narrowed
 from dpsubset.data.frames import Table, column_positions
 from dpsubset.data.schema import Schema
-from dpsubset.data.target import ANY, PRIVATE
+from dpsubset.data.target import PRIVATE
 from dpsubset.errors import InputError, at_once
+from dpsubset.first_draws import FirstDraws
 from dpsubset.losses import Loss, Weighted, as_loss
 from dpsubset.losses.weighted import weights_by_class
 from dpsubset.mechanisms import Exponential, Mechanism, PermuteAndFlip, Release
 from dpsubset.mechanisms.named import OWN_OPTIONS, UNSCALED, make_mechanism
-from dpsubset.mechanisms.offset import PrivateOffset, moved, widest, with_target
+from dpsubset.mechanisms.offset import PrivateOffset, widest
 from dpsubset.mechanisms.target_bounds import TargetBounds
-from dpsubset.privacy import Guarantee, Randomness, as_randomness, compose
+from dpsubset.privacy import Guarantee, as_randomness, compose
 from dpsubset.privacy.guarantee import (
     decimal_rest,
     decimal_sum,
@@ -208,6 +209,12 @@ class Selection(Question):
             )
         return TargetBounds(self._part(share), self._relation)
 
+    @cached_property
+    def first(self) -> FirstDraws:
+        """All that is drawn before the columns."""
+        limits = self.schema.target.limits
+        return FirstDraws(self.target_bounds, self.offset, limits, self.clip)
+
     def _checked_share(self, name: str, none: str) -> float:
         share = getattr(self, name)
         good = isinstance(share, Real) and not isinstance(share, bool)
@@ -230,8 +237,7 @@ class Selection(Question):
 
     def _check_offset(self) -> None:
         """Refuse an offset where it would change nothing, or its guarantee would not hold."""
-        self.target_bounds  # noqa: B018 - its share is checked
-        if self.offset is None and self.target_bounds is None:
+        if not self.first:  # its shares are checked by that
             return
         name = self._called("target_bounds_share" if self.offset is None else "offset_share")
         if not isinstance(self.mechanism, str):
@@ -254,8 +260,7 @@ class Selection(Question):
     @property
     def _spent(self) -> float:
         """What mechanism and offset spend together, if nothing weakens the guarantee."""
-        own = [part.epsilon for part in (self.target_bounds, self.offset) if part is not None]
-        return decimal_sum([self.made.epsilon, *own])
+        return decimal_sum([self.made.epsilon, self.first.epsilon])
 
     @cached_property
     def made(self) -> Mechanism:
@@ -267,6 +272,7 @@ class Selection(Question):
                 neighbours=self.neighbours,
                 sensitivity=self.sensitivity,
                 max_seconds=self.max_seconds,
+                rows=self.schema.rows,
                 **self._own_options(),
             )
         if not isinstance(self.mechanism, Mechanism):
@@ -289,10 +295,9 @@ class Selection(Question):
 
     def _left(self) -> float:
         """Return what the target's bounds and the offset leave of epsilon."""
-        before = [part.epsilon for part in (self.target_bounds, self.offset) if part is not None]
-        if not before:
+        if not self.first:
             return self.epsilon
-        whole, spent = positive(self.epsilon, "epsilon"), decimal_sum(before)
+        whole, spent = positive(self.epsilon, "epsilon"), self.first.epsilon
         if not spent < whole:
             raise InputError(
                 f"{self._called('offset_share')} and {self._called('target_bounds_share')} leave "
@@ -300,9 +305,16 @@ class Selection(Question):
             )
         return decimal_rest(whole, spent)
 
-    def settled(self, rows: int) -> Selection:
+    def settled(self, rows: int) -> Self:
         """Return the same with all that depends on the number of rows, where that is public."""
         return self
+
+    def public_rows(self, rows: int | None) -> int | None:
+        """Return how many rows public rules may count on: a table's, or what the schema says.
+
+        Under add-remove a table's number of rows is private, and no rule may look at it.
+        """
+        return rows if self._relation == "replace-one" else self.schema.rows
 
     def _check_twice_given(self, mechanism: Mechanism) -> None:
         for name, default in (("epsilon", 1.0), ("neighbours", "replace-one")):
@@ -391,29 +403,34 @@ class Selection(Question):
         The number of rows matters for few mechanisms, under replace-one only.
         """
         problem = problem or self.rehearsal()
-        first = self._first_parts(problem)
-        if not first:
-            return self.made.guarantee(problem)
-        return compose([with_share(part) for part in [*first, widest(self.made, problem)]])
+        return self.settled(problem.n_rows)._guarantee(problem)
 
-    def _first_parts(self, problem: Problem) -> list[Guarantee]:
-        """Return what is guaranteed of all that is drawn before the columns."""
-        bounds = [] if self.target_bounds is None else [self.target_bounds.guarantee(problem)]
-        return bounds + ([] if self.offset is None else [self.offset.guarantee(problem)])
+    def _guarantee(self, problem: Problem) -> Guarantee:
+        if not self.first:
+            return self.made.guarantee(problem)
+        parts = [*self.first.guarantees(problem), widest(self.made, problem)]
+        return compose([with_share(part) for part in parts])
 
     def weaker(self, problem: Problem) -> str | None:
         """Say in what the guarantee is weaker than the epsilon asked for, if it is."""
-        return shortfall(self.guarantee(problem), self._spent, self.delta or 0.0)
+        return self.settled(problem.n_rows)._weaker(problem)
+
+    def _weaker(self, problem: Problem) -> str | None:
+        return shortfall(self._guarantee(problem), self._spent, self.delta or 0.0)
 
     def slow(self, problem: Problem) -> str | None:
         """Say, before anything is spent, if an exact draw may take long on some tables.
 
-        It rests on public numbers alone: under add-remove the number of rows is not one of them.
+        It rests on public numbers alone.
         """
+        return self.settled(problem.n_rows)._slow(problem)
+
+    def _slow(self, problem: Problem) -> str | None:
         made, loss = self.made, as_loss(self.loss)
         if not isinstance(made, (PermuteAndFlip, Exponential)) or made.epsilon < _LARGE_EPSILON:
             return None
-        rows = problem.n_rows if made.neighbours == "replace-one" else math.inf
+        known = self.public_rows(problem.n_rows)
+        rows = math.inf if known is None else known
         least_size, least_rows = _HARD_BENT if loss.bends else _HARD_STRAIGHT
         if problem.quadratic or self.largest_size < least_size or rows < least_rows:
             return None
@@ -427,50 +444,38 @@ class Selection(Question):
 
     def release(self, table: Table | Problem, ledger: LedgerLike = None) -> Release:
         """Spend the budget: select columns of a table, or of the problem it poses."""
+        released: Release = self._spend(table, ledger)
+        return released
+
+    def _spend(self, table: Table | Problem, ledger: LedgerLike) -> Any:
         problem = self.posed(table)
-        if self.offset is not None or self.target_bounds is not None:
+        return self.settled(problem.n_rows)._release(problem, self.check_ledger(ledger))
+
+    def _release(self, problem: Problem, ledger: Any) -> Any:
+        """Release what is asked, with all settled and the ledger checked."""
+        if self.first:
             return self._release_in_parts(problem, ledger)
         mechanism = copy(self.made)
-        mechanism.ledger = self.check_ledger(ledger) or mechanism.ledger
+        mechanism.ledger = ledger or mechanism.ledger
         if self.seed is None:
             return mechanism.release(problem)
         return mechanism.experiment(problem, self.checked_seed)
 
-    def _release_in_parts(self, problem: Problem, ledger: LedgerLike) -> Release:
+    def _release_in_parts(self, problem: Problem, ledger: Any) -> Release:
         """Release bounds, an offset, then columns for predictions around it; charged once."""
         seed = self.checked_seed
         randomness = as_randomness(seed)  # one stream for both draws
-        promise = seeded_if(seed is not None, self.guarantee(problem))
+        promise = seeded_if(seed is not None, self._guarantee(problem))
         asked, origin = self.made.asked(problem), problem.origin
-        with charging(self.check_ledger(ledger), promise, asked) as write:
-            limits, scored = self._bounded(problem, randomness)
-            told = None
-            if self.offset is not None:
-                start = self.offset.draw(scored, randomness)
-                scored, told = moved(scored, start), self._in_units(start, limits)
+        with charging(ledger, promise, asked) as write:
+            limits, scored = self.first.bounded(problem, randomness)
+            start, scored = self.first.started(scored, randomness)
             support = self.made.chosen(scored, randomness)
+            told = None if start is None else self.first.in_units(start, limits)
             drawn = None if self.target_bounds is None else limits
             release = Release.of(origin, support, promise, asked, told, drawn)
             write(release.to_dict()["released"])
         return release
-
-    def _bounded(
-        self, problem: Problem, randomness: Randomness
-    ) -> tuple[tuple[float, float] | None, Problem]:
-        """Return the bounds of the target, drawn if need be, and the problem within them."""
-        if self.target_bounds is None:
-            return self.schema.target.limits, problem
-        raw = problem.y * ANY[1]
-        limits = self.target_bounds.draw(raw, randomness)
-        target = rescale_target(raw, narrowed(limits, self.clip))
-        return limits, with_target(problem, target, problem.loss)
-
-    def _in_units(self, offset: float, limits: tuple[float, float] | None) -> float:
-        """Return an offset in the units of the target; log odds have none."""
-        if limits is None:
-            return offset
-        lower, upper = narrowed(limits, self.clip)
-        return float(lower / 2 + upper / 2 + offset * (upper / 2 - lower / 2))
 
     def posed(self, table: Table | Problem) -> Problem:
         """Return the problem of a table; one that another selection posed is refused."""

@@ -7,19 +7,23 @@ Nothing here is random but the made-up tables, whose seed is fixed.
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 from audit_broken import BROKEN
 
 from dpsubset import Exponential, PermuteAndFlip, Problem
+from dpsubset.arrays import Floats
 from dpsubset.audit.campaign import AUDITED, LOSSES, campaign
-from dpsubset.audit.families import KINDS, families
+from dpsubset.audit.families import KINDS, SHAPES, families
 from dpsubset.audit.tables import rows_of
 from dpsubset.errors import InputError
 from dpsubset.mechanisms.base import Sampler
 from dpsubset.privacy import NEIGHBOURS
+from dpsubset.sampling.pieces import Support
 
 PAIRS = 700
+SHAPED = [name for name in AUDITED if name.endswith((", size auto", ", groups"))]
 BY_BLOCKS = ("sample-aggregate", "lasso-stability")  # no loss enters their laws
 TEETH = {  # of epsilon
     "permute-and-flip": 0.7,
@@ -33,12 +37,59 @@ TEETH = {  # of epsilon
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_every_mechanism_keeps_its_promise(loss: str, relation: str) -> None:
-    names = [n for n in AUDITED if n not in BY_BLOCKS or loss in ("squared", "hinge")]
+    names = [
+        name
+        for name in AUDITED
+        if name not in SHAPED and (name not in BY_BLOCKS or loss in ("squared", "hinge"))
+    ]
     for finding in campaign(names, [loss], [relation], pairs=PAIRS, draws=300):
         assert finding.passed, (finding.mechanism, finding.violations[:3], finding.replayed)
         assert finding.pairs > PAIRS
         assert finding.sampled.epsilon <= finding.largest + 1e-9 or finding.delta
         assert finding.largest >= TEETH.get(finding.mechanism, 0.1) * finding.epsilon
+
+
+@pytest.mark.grid(every=14)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("relation", NEIGHBOURS)
+def test_open_sizes_and_groups_keep_theirs(loss: str, relation: str) -> None:
+    names = [n for n in SHAPED if not n.startswith(BY_BLOCKS) or loss in ("squared", "hinge")]
+    for finding in campaign(names, [loss], [relation], pairs=200, draws=200):
+        assert finding.passed, (finding.mechanism, finding.violations[:3], finding.replayed)
+        assert finding.pairs > 200
+        assert finding.largest >= 0.15 * finding.epsilon
+
+
+class CostsNothing(PermuteAndFlip):
+    """What a size costs is taken for public; here it follows the number of rows."""
+
+    def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:
+        chosen = (supports >= 0).sum(axis=1)
+        return super()._law(problem, supports, scores + problem.n_rows * chosen)
+
+
+class OneColumnEach(Exponential):
+    """The exponent of the problem whose features are all of norm 1/2."""
+
+    def kappa(self, problem: Problem) -> float:
+        return (
+            super().kappa(problem)
+            * problem.sensitivity()
+            / problem.sensitivity(reach=problem.radius / 2)
+        )
+
+
+TWINS: dict[str, Any] = {
+    "rows in the cost, size auto": lambda q, e, r: CostsNothing(e, neighbours=r),
+    "half a block, groups": lambda q, e, r: OneColumnEach(e, neighbours=r),
+}
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_twins_of_open_sizes_and_groups_are_named(name: str) -> None:
+    (finding,) = campaign([name], ["absolute"], ["add-remove"], pairs=200, draws=100, made=TWINS)
+    assert finding.violations
+    assert not finding.passed
 
 
 @pytest.mark.grid(every=14)
@@ -59,9 +110,12 @@ def test_broken_mechanisms_are_named(loss: str, relation: str) -> None:
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_families_hold_neighbours(relation: str) -> None:
     """Pairs differ by one row, within the bounds, with a row at a corner in most tables."""
-    for kind, loss in itertools.product(KINDS, ("squared", "hinge")):
-        source = families(loss, relation, 3, kind)
-        for family in itertools.islice(source, 4):
+    for kind, loss, shape in itertools.product(KINDS, ("squared", "hinge"), SHAPES):
+        source = families(loss, relation, 3, kind, shape)
+        for family in itertools.islice(source, 2):
+            problem = family.problems[-1]
+            assert (problem.false_columns is not None) == (shape == "size auto")
+            assert (problem.groups is not None) == (shape == "groups")
             tables = [sorted(map(tuple, rows_of(q).tolist())) for q in family.problems]
             assert all(abs(v) <= 1 for table in tables for row in table for v in row)
             for i, j in family.pairs:

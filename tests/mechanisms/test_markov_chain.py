@@ -271,7 +271,7 @@ def test_a_random_start_is_uniform() -> None:
 
 def interpret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the loop as plain Python, so that what it calls can be replaced."""
-    for name in ("_walk", "_begin", "_value"):
+    for name in ("_walk", "_begin", "value_of"):
         function = getattr(chain, name)
         monkeypatch.setattr(chain, name, getattr(function, "py_func", function))
 

@@ -385,7 +385,8 @@ def test_a_table_without_rows_tells_nothing() -> None:
         known = np.exp(-((offsets / scale) ** 2) / 2)
         assert np.exp(logs).tolist() == pytest.approx((known / known.sum()).tolist())
         assert selection.release(selection.schema.nothing()).offset in [
-            pytest.approx(selection._in_units(o, selection.schema.target.limits)) for o in offsets
+            pytest.approx(selection.first.in_units(o, selection.schema.target.limits))
+            for o in offsets
         ]
 
 

@@ -189,7 +189,7 @@ def test_a_selection_releases_bounds_offset_and_columns_in_one_charge(
 def test_a_problem_with_drawn_bounds_is_that_of_given_ones() -> None:
     """Nothing of the wide first bounds is left: the same seed then draws the same columns."""
     selection = asked(Selection, clip=0.7)
-    limits, bounded = selection._bounded(selection.problem(rows_of()), as_randomness(0))
+    limits, bounded = selection.first.bounded(selection.problem(rows_of()), as_randomness(0))
     schema = Schema.of(("a", "b", "c"), 3, (-1, 1), Target(limits), "y")
     plain = Selection(schema=schema, size=1, clip=0.7).problem(rows_of())
     assert bounded.y.tolist() == plain.y.tolist()
@@ -277,3 +277,53 @@ def test_estimators_and_the_command(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["select", *typed, *labels])
     assert refused.exit_code == 2
     assert "for a target of numbers" in refused.output
+
+
+def test_a_schema_with_private_bounds_and_missing_targets(tmp_path: Path) -> None:
+    """Rows without a target drag the bounds nowhere; estimator and command, both ways to ask."""
+    table = rows_of(3000)
+    y = 450.0 + table.y
+    y[np.random.default_rng(1).random(3000) < 0.6] = math.nan
+    frame = pd.DataFrame(table.X, columns=["a", "b", "c"]).assign(y=y)
+    lines: dict[str, Any] = {name: [-1, 1] for name in "abc"}
+    said = {"columns": lines, "target": {"name": "y", "bounds": "private"}}
+    silent = {"columns": lines}
+    shape: dict[str, Any] = {"n_features_to_select": 1, "epsilon": 20.0, "random_state": 0}
+    for more in ({"schema": said}, {"schema": silent, "bounds_y": "private"}):
+        model = SubsetRegressor(**shape, **more).fit(frame[["a", "b", "c"]], frame["y"])
+        assert model.get_support().tolist() == [False, True, False]
+        lower, upper = model.bounds_y_
+        assert 50 < lower < 470
+        assert 530 < upper < 950
+        points = pd.DataFrame({"a": [0.0, 0.0], "b": [-1.0, 1.0], "c": [0.0, 0.0]})
+        assert model.predict(points).tolist() == pytest.approx([470.0, 530.0], abs=6.0)
+    schema = Schema.from_dict(said)
+    assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))).target == schema.target
+    with pytest.raises(InputError, match="says what the target holds"):
+        SubsetRegressor(
+            schema={**silent, "target": {"bounds": [0, 1]}}, bounds_y="private", **shape
+        ).fit(frame[["a", "b", "c"]], frame["y"])
+    with pytest.raises(InputError, match="for the target alone"):
+        Schema.from_dict({**said, "columns": {"a": {"bounds": "private"}}})
+    with pytest.raises(InputError, match="missing must be"):
+        Schema.from_dict({**silent, "target": {"bounds": "private", "missing": 1e300}})
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    text = "\n".join(["[columns]", *(f"{name} = [-1, 1]" for name in "abc")])
+    typed = [str(tmp_path / "table.csv"), "--size", "1", "--epsilon", "20"]
+    for target, option in (
+        ('[target]\nname = "y"\nbounds = "private"', []),
+        ('[target]\nname = "y"', ["--private-target-bounds"]),
+    ):
+        (tmp_path / "schema.toml").write_text(f"{text}\n{target}\n")
+        words = [*typed, "--schema", str(tmp_path / "schema.toml"), *option]
+        shown = CliRunner().invoke(app, ["select", *words])
+        assert shown.exit_code == 0, shown.output
+        assert "target's bounds" in shown.output
+        fitted = CliRunner().invoke(app, ["fit", *words, "--output", str(tmp_path / "m.json")])
+        assert fitted.exit_code == 0, fitted.output
+        (tmp_path / "m.json").unlink()
+    (tmp_path / "schema.toml").write_text(f'{text}\n[target]\nname = "y"\nbounds = [0, 1]\n')
+    words = [*typed, "--schema", str(tmp_path / "schema.toml"), "--private-target-bounds"]
+    refused = CliRunner().invoke(app, ["select", *words])
+    assert refused.exit_code == 2
+    assert "says what the target holds" in refused.output

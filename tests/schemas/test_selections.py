@@ -198,13 +198,6 @@ def test_wrong_schemas_are_told_before_a_cell_is_read(
         SubsetSelector(**{"schema": SCHEMA, **given}).fit(frame, cost)
 
 
-def test_types_that_cannot_be_are_told() -> None:
-    table = pl.DataFrame({"a": [[1], [2]], "b": [1, 2]})
-    schema = {"columns": {"a": [0, 1], "b": [0, 1]}, "target": {"bounds": [0, 1]}}
-    with pytest.raises(InputError, match="'a' is described as a number"):
-        SubsetSelector(schema=schema, n_features_to_select=1).fit(table, [0, 1])
-
-
 def test_without_a_schema_the_refusal_names_it(frame: pd.DataFrame, cost: pd.Series) -> None:
     X, y = frame[["age", "visit"]], cost.fillna(0)
     with pytest.raises(InputError, match="schema="):

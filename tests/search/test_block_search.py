@@ -17,7 +17,8 @@ from dpsubset import Problem, search
 from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.cuts.bending import BendingCuts
 from dpsubset.designs import Features
-from dpsubset.errors import InputError
+from dpsubset.limits import Allowance
+from dpsubset.search import mip
 
 SEVEN = ((6,), (3, 8, 10), (0,), (1, 11), (2, 4, 9), (5,), (7, 12))
 CLOSE = 2e-9  # what the cone solver of the oracle leaves open, against scores of about 10
@@ -164,10 +165,49 @@ def test_the_papers_outer_approximation_takes_groups(loss: str) -> None:
     assert found.score <= scores.min() * 1.005 + 1e-4
 
 
-def test_the_integer_program_refuses_groups() -> None:
-    pytest.importorskip("pyscipopt")
-    with pytest.raises(InputError, match=r"chooses single columns.*outer-approximation"):
-        search.best(problem_of(blocks("squared", 0)), solver="mip")
+BACKENDS = [("scip", "pyscipopt"), ("gurobi", "gurobipy")]
+
+
+def program_agrees(loss: str, backend: str) -> bool:
+    """Whether the integer program alone has the best score and, solved once, a best support."""
+    for case, scores in cases(loss)[1:3]:
+        problem = problem_of(case)
+        scale = float(problem.loss.value(problem.y, np.zeros(problem.n_rows)).sum())
+        session = search.MIP(backend=backend).session(cut_maker(problem), scale)
+        answer = session.model.solve(math.inf, 1e-6, Allowance(None), lambda _: False)
+        assert answer.chosen is not None
+        reached = problem.score(session.support(answer.chosen))
+        close = 1e-4 * scale
+        if abs(answer.bound * scale - scores.min()) > close or reached > scores.min() + close:
+            return False
+    return True
+
+
+@pytest.mark.parametrize(("backend", "package"), BACKENDS)
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_the_integer_program_takes_groups(loss: str, backend: str, package: str) -> None:
+    pytest.importorskip(package)
+    assert program_agrees(loss, backend)
+    case, scores = cases(loss)[1]
+    found = search.top(problem_of(case), 4, solver=search.MIP(backend=backend))
+    for entry, value in zip(found, np.sort(scores)[:4], strict=True):
+        assert entry.proven
+        assert abs(entry.score - value) <= 0.005 * value + 1e-4
+
+
+@pytest.mark.parametrize(("backend", "package"), BACKENDS)
+def test_a_program_with_the_columns_of_other_features_is_caught(
+    backend: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(package)
+    right = mip._formulated
+
+    def turned(*given: Any) -> Any:
+        program = right(*given)
+        return dataclasses.replace(program, binary=program.binary[::-1].copy())
+
+    monkeypatch.setattr(mip, "_formulated", turned)
+    assert not program_agrees("squared", backend)
 
 
 def test_rounding_counts_columns() -> None:

@@ -78,6 +78,12 @@ AUDITED: dict[str, Make] = {
         e, _DELTA, blocks=3, selector=heaviest, neighbours=r
     ),
 }
+# The same on problems of another shape: an open size (T34), groups of columns (T32).
+_SHAPED = {
+    "size auto": ("permute-and-flip", "exponential", "stepwise"),
+    "groups": tuple(AUDITED),
+}
+AUDITED |= {f"{name}, {shape}": AUDITED[name] for shape in _SHAPED for name in _SHAPED[shape]}
 
 
 @dataclass(frozen=True)
@@ -139,18 +145,22 @@ def campaign(
             )
 
 
-def _kinds(name: str) -> tuple[str, ...]:
-    """Return which tables an audit needs to have teeth, or to be feasible."""
+def _kinds(name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the shape of problems, and which tables an audit needs to have teeth."""
+    plain, _, last = name.rpartition(", ")
+    shape, plain = (last, plain) if last in _SHAPED else ("columns", name)
     if name.startswith("mistakes"):
-        return "small", "wide", "swap"
-    return ("small",) if name in ("sample-aggregate", "lasso-stability") else ("small", "extremal")
+        return shape, ("small", "wide", "swap")
+    votes = plain in ("sample-aggregate", "lasso-stability")
+    return shape, ("small",) if votes else ("small", "extremal")
 
 
 def _tables(
-    loss: str, relation: str, pairs: int, seed: int, kinds: tuple[str, ...]
+    loss: str, relation: str, pairs: int, seed: int, wanted: tuple[str, tuple[str, ...]]
 ) -> list[Family]:
     """Return families with at least so many pairs in all, of all kinds in turn."""
-    sources = [families(loss, relation, seed, kind) for kind in kinds]
+    shape, kinds = wanted
+    sources = [families(loss, relation, seed, kind, shape) for kind in kinds]
     taken: list[Family] = []
     for source in itertools.cycle(sources):
         family = next(source)
@@ -158,7 +168,8 @@ def _tables(
             family = _with_few_rows(family)
         taken.append(family)
         if sum(len(family.pairs) for family in taken) >= pairs:
-            return [*taken, *_lone(loss, relation, seed, kinds == ("small",))]
+            alone = shape == "columns"  # the other shapes change nothing about a lone row
+            return taken + (_lone(loss, relation, seed, kinds == ("small",)) if alone else [])
     raise AssertionError  # pragma: no cover
 
 
@@ -222,7 +233,8 @@ def _followed(mechanism: Mechanism, problem: Problem, draws: int) -> float:
         drawn = mechanism.draw(problem, draws, 1).tolist()
     except DpsubsetError:  # a distribution without a draw: told by `replay`
         return 1.0
-    counts = Counter(REFUSAL if row[0] == -1 else tuple(row) for row in drawn)
+    # With an open size a support is filled up with -1, and none at all may be chosen.
+    counts = Counter(tuple(row) if tuple(row) in law or row[0] != -1 else REFUSAL for row in drawn)
     if set(counts) - set(law):
         return 0.0
     expected = {outcome: draws * math.exp(log) for outcome, log in law.items()}

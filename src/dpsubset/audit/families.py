@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of
@@ -21,7 +22,7 @@ from dpsubset.losses import Loss, as_loss
 from dpsubset.privacy import check_neighbours
 from dpsubset.problem import Problem
 
-__all__ = ["KINDS", "Family", "families"]
+__all__ = ["KINDS", "SHAPES", "Family", "families"]
 
 _CHOICES = 12  # of the last row under replace-one: 66 pairs
 _MORE = 5  # rows that may be there under add-remove: 80 pairs
@@ -51,13 +52,19 @@ class _Rows:
 
 
 def families(
-    loss: Any, neighbours: str = "replace-one", random_state: int = 0, kind: str = "small"
+    loss: Any,
+    neighbours: str = "replace-one",
+    random_state: int = 0,
+    kind: str = "small",
+    shape: str = "columns",
 ) -> Iterator[Family]:
     """Return families of tables of one kind without end; bounds are 1.
 
     small: few rows, most at corners. wide: more rows and a best support that is far ahead.
     extremal: rows that move two supports as far apart as the sensitivity allows (T38). swap: a best
-    support that one row replaces by another, while a third column carries nearly all (T6).
+    support that one row replaces by another, while a third column carries nearly all (T6). The
+    shape of the problems: so many of the columns; "size auto", up to so many (T34); or "groups" of
+    one to three columns, of which each row has one direction, or one column (T32).
 
     >>> family = next(families("squared"))
     >>> len(family.problems), len(family.pairs)
@@ -65,13 +72,16 @@ def families(
     """
     check_neighbours(neighbours)
     one_of(kind, "kind of tables", KINDS)
+    one_of(shape, "shape of problems", SHAPES)
     rng = np.random.default_rng(random_state)
     while True:
         chosen = as_loss(loss)
-        yield _family(chosen, neighbours, KINDS[kind](chosen, rng), rng)
+        yield _family(chosen, neighbours, KINDS[kind](chosen, rng), rng, shape)
 
 
-def _family(loss: Loss, neighbours: str, rows: _Rows, rng: np.random.Generator) -> Family:
+def _family(
+    loss: Loss, neighbours: str, rows: _Rows, rng: np.random.Generator, form: str
+) -> Family:
     shape: dict[str, Any] = {
         "size": rows.size,
         "loss": loss,
@@ -82,17 +92,40 @@ def _family(loss: Loss, neighbours: str, rows: _Rows, rng: np.random.Generator) 
     shape |= {"classes": (-1.0, 1.0)} if loss.classification else {"y_bound": 1.0}
     count = _CHOICES if neighbours == "replace-one" else _MORE
     fresh = _some_rows(loss, count, rows.base.shape[1] - 1, rng)
-    more = np.vstack([rows.special, fresh])[:count]
+    more, base = np.vstack([rows.special, fresh])[:count], rows.base
+    if form == "size auto":
+        shape["false_columns"] = float(rng.choice([0.05, 0.5, 1.0]))
+    if form == "groups":
+        widths = rng.permutation([2, 3, *rng.integers(1, 3, base.shape[1] - 3)])
+        shape["groups"] = np.split(np.arange(widths.sum()), np.cumsum(widths)[:-1])
+        base, more = (
+            _spread(table, widths, rng, bool(len(rows.special))) for table in (base, more)
+        )
     if neighbours == "replace-one":
-        tables = [np.vstack([rows.base, row]) for row in more]
+        tables = [np.vstack([base, row]) for row in more]
         pairs = tuple(itertools.combinations(range(count), 2))
     else:
         masks = range(2**count)
-        tables = [
-            np.vstack([rows.base, more[[m >> i & 1 == 1 for i in range(count)]]]) for m in masks
-        ]
+        tables = [np.vstack([base, more[[m >> i & 1 == 1 for i in range(count)]]]) for m in masks]
         pairs = tuple((m, m | 1 << i) for m in masks for i in range(count) if not m >> i & 1)
     return Family(tuple(Problem(t[:, :-1], t[:, -1], **shape) for t in tables), pairs)
+
+
+def _spread(
+    rows: Floats, widths: NDArray[np.int64], rng: np.random.Generator, aligned: bool
+) -> Floats:
+    """Return rows in which a number is a block of that norm: in its direction, or in one column.
+
+    Where rows are `aligned`, as those that pull a support must be, all blocks have one direction.
+    """
+    owner = np.repeat(np.arange(widths.size), widths)
+    blocks = rows[:, :-1][:, owner] / np.sqrt(widths)[owner]
+    first = np.cumsum(widths) - widths
+    for i, row in enumerate(rows[:, :-1]):
+        for g in np.flatnonzero(rng.random(widths.size) < 0.5) if not aligned else ():
+            blocks[i, owner == g] = 0.0
+            blocks[i, first[g] + rng.integers(widths[g])] = row[g]
+    return np.column_stack([blocks, rows[:, -1]])
 
 
 def _some_rows(loss: Loss, count: int, p: int, rng: np.random.Generator) -> Floats:
@@ -143,6 +176,7 @@ def _swap(loss: Loss, rng: np.random.Generator) -> _Rows:
     return _Rows(np.vstack([base, little]), helps, 2, float(rng.choice([0.5, 0.7])), 0.0)
 
 
+SHAPES = ("columns", "size auto", "groups")
 KINDS: dict[str, Callable[[Loss, np.random.Generator], _Rows]] = {
     "small": _small,
     "wide": _wide,

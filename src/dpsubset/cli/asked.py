@@ -111,11 +111,6 @@ def _by_bounds(source: Source, stated: _Stated, given: dict[str, Any]) -> Schema
 
 
 def _by_codebook(book: Codebook, source: Source, stated: _Stated, given: dict[str, Any]) -> Schema:
-    if source.private_target_bounds:
-        raise InputError(
-            "--private-target-bounds is for a file of bounds alone, with --bounds: a schema "
-            "says the bounds of its target"
-        )
     known, target = stated.known, _target(source.target or book.target_name, stated.path)
     pick_features(known, target, stated.wanted, given["always_include"], given["exclude"])
     book.check_types({n: t for n, t in read_types(source.table).items() if n != target})
@@ -126,6 +121,7 @@ def _by_codebook(book: Codebook, source: Source, stated: _Stated, given: dict[st
         features=stated.wanted,
         labels=stated.loss.classification,
         classes=stated.classes,
+        private=source.private_target_bounds,
     )
 
 

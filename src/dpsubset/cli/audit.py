@@ -25,7 +25,9 @@ def audit(
         str,
         typer.Option(
             help="permute-and-flip, exponential, top-r, 'top-r, 3 trials', 'mistakes, tested', "
-            "'mistakes, else exponential', sample-aggregate, lasso-stability; an estimator or a "
+            "'mistakes, else exponential', stepwise, sample-aggregate, lasso-stability; each of "
+            "them with groups of columns, such as 'exponential, groups'; the first two and "
+            "stepwise with an open size, such as 'exponential, size auto'; an estimator or a "
             "method for coefficients: SubsetSelector, 'SubsetSelector, classes found', "
             "SubsetRegressor, SubsetClassifier, objective-perturbation, noisy-statistics, "
             "'CSV files'; or all."

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpsubset.arrays import Floats
-from dpsubset.checks import positive
+from dpsubset.checks import positive, whole
 from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
 from dpsubset.coefficients.minimum import minimise
 from dpsubset.errors import InputError
@@ -69,8 +69,11 @@ class ObjectivePerturbation(CoefficientMechanism):
         which pulls the coefficients to zero, and less noise. By default the two are balanced.
     tolerance : float, optional
         Raise the ridge until the noise is expected to cost each row at most so much loss (T42), so
-        that with too little budget coefficients fall back to zero instead of noise. For
-        replace-one, where the number of rows is public. By default the ridge is the problem's.
+        that with too little budget coefficients fall back to zero instead of noise. By default the
+        ridge is the problem's.
+    rows : int, optional
+        With a tolerance: the number of rows to count on, as public knowledge. Under add-remove it
+        must be given; under replace-one it is the table's by default.
 
     >>> import numpy as np
     >>> from dpsubset import Problem
@@ -86,6 +89,7 @@ class ObjectivePerturbation(CoefficientMechanism):
     row_bound: float | None = None
     curvature_share: float | None = None
     tolerance: float | None = None
+    rows: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,11 +100,15 @@ class ObjectivePerturbation(CoefficientMechanism):
             raise InputError(f"curvature_share must lie between 0 and 0.9, not {share!r}")
         if self.tolerance is not None:
             self.tolerance = positive(self.tolerance, "tolerance")
-            if self.neighbours != "replace-one":
+            if self.neighbours != "replace-one" and self.rows is None:
                 raise InputError(
                     "tolerance is a loss per row, and under add-remove the number of rows is "
-                    "private: leave it out, and give the problem a ridge"
+                    "private: give rows, if a number is public, or a problem with a ridge"
                 )
+        if self.rows is not None:
+            self.rows = whole(self.rows, "rows", 1)
+            if self.tolerance is None:
+                raise InputError("rows are for a tolerance: give one, or leave rows out")
 
     def sensitivity(self, problem: Problem) -> float:
         """Return how far one row moves the gradient of the sum."""
@@ -153,7 +161,7 @@ class ObjectivePerturbation(CoefficientMechanism):
         A larger ridge leaves more of epsilon for the noise, too, so the cost falls with it.
         """
         assert self.tolerance is not None
-        allowed = self.tolerance * max(problem.n_rows, 1)
+        allowed = self.tolerance * max(self.rows or problem.n_rows, 1)
         size, left = problem.most_columns, (1.0 - _MASK_SHARE) * self.epsilon
 
         def cost(ridge: float) -> float:

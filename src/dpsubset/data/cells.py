@@ -87,12 +87,12 @@ def numbers_of(cells: pl.Series) -> Floats:
 def level_keys(levels: Sequence[str]) -> list[str | float]:
     """Return what levels are told apart by: numbers as numbers, true and false as 1 and 0.
 
-    >>> level_keys(["1.0", "north ", "TRUE"])
-    [1.0, 'north', 1.0]
+    >>> level_keys(["1.0", "north ", "TRUE", "Inf"])
+    [1.0, 'north', 1.0, inf]
     """
     text = _same_moments(pl.Series(levels, dtype=pl.String).str.strip_chars())
     found = zip(text.to_list(), as_numbers(text).to_list(), strict=True)
-    return [t if x is None or not np.isfinite(x) else float(x) + 0.0 for t, x in found]
+    return [t if x is None or np.isnan(x) else float(x) + 0.0 for t, x in found]
 
 
 def level_codes(cells: pl.Series, levels: Sequence[str]) -> NDArray[np.int64]:
@@ -112,7 +112,8 @@ def level_codes(cells: pl.Series, levels: Sequence[str]) -> NDArray[np.int64]:
     codes = _looked_up(numbers, {key: j for j, key in enumerate(keys) if isinstance(key, float)})
     worded = _looked_up(text, {key: j for j, key in enumerate(keys) if isinstance(key, str)})
     codes = np.where(codes == OTHER, worded, codes)
-    gone = is_missing(text).to_numpy().astype(bool)
+    # NaN is what libraries have for a missing number, and the text "NaN" in a column of numbers.
+    gone = (is_missing(text) | numbers.is_nan().fill_null(False)).to_numpy().astype(bool)
     return np.where((codes == OTHER) & gone, GONE, codes)
 
 
@@ -201,7 +202,7 @@ def cells_of(column: Any) -> pl.Series:
     if isinstance(series, nw.Series):
         native = series.to_native()
         if isinstance(native, pl.Series):
-            return native if native.dtype != pl.Object else _listed(native.to_list())
+            return _known(native) if native.dtype != pl.Object else _listed(native.to_list())
         if series.implementation.is_pyarrow():
             return _of_arrow(native)
         kind = series.dtype
@@ -218,11 +219,29 @@ def cells_of(column: Any) -> pl.Series:
 @without_context
 def _of_arrow(native: Any) -> pl.Series:
     try:
-        return pl.Series(pl.from_arrow(native))
+        return _known(pl.Series(pl.from_arrow(native)))
     except MemoryError:
         raise
     except Exception:  # its words may quote a cell
         raise InputError("the table has a column of a type that cannot be read") from None
+
+
+def _known(cells: pl.Series) -> pl.Series:
+    """Return cells as they are; those of lists, durations and the like as what is no level.
+
+    A library may infer such a type from the cells, so an error would tell of them.
+
+    >>> _known(pl.Series([[1, 2], None])).to_list()
+    ['\\x00', None]
+    """
+    if kind_of(cells.dtype) != "other":
+        return cells
+    missing = cells.is_null()
+    return (
+        pl.Series(cells.name, [_NO_LEVEL], dtype=pl.String)
+        .new_from_index(0, len(cells))
+        .set(missing, None)
+    )
 
 
 def _plain(array: NDArray[Any]) -> pl.Series:

@@ -15,7 +15,7 @@
 
     [target]
     name = "cost"
-    bounds = [0, 1e5]              # or classes = ["no", "yes"]
+    bounds = [0, 1e5]              # or "private", or classes = ["no", "yes"]
 
 A file of bounds alone, [columns] with pairs and [default], is read, too.
 """
@@ -32,8 +32,8 @@ from typing import Any
 
 from dpsubset.data.category import Category, Ignored
 from dpsubset.data.cells import kind_of
-from dpsubset.data.columns import Column, Truth
-from dpsubset.data.described import as_level, column_of
+from dpsubset.data.columns import PRIVATE, Column, Truth
+from dpsubset.data.described import as_level, column_of, unbounded
 from dpsubset.errors import InputError, at_once, without_context
 
 __all__ = ["Codebook", "check_file", "is_bounds_only", "read_toml"]
@@ -221,11 +221,13 @@ def _target(
         raise InputError(f"{what} and [columns] both describe {name!r}: leave one of them out")
     if len(spec.keys() & {"bounds", "classes", "truth"}) != 1:
         raise InputError(
-            f"{what} needs one of bounds = [lower, upper], classes = [first, second], and "
-            "truth = true"
+            f'{what} needs one of bounds = [lower, upper] or "private", classes = '
+            "[first, second], and truth = true"
         )
     if spec.get("missing") == "indicator":
         raise InputError(f'{what} missing must be "ignore" or a fixed value')
+    if spec.get("bounds") == PRIVATE:
+        return name, unbounded(spec, what), None
     if "classes" not in spec:
         return name, column_of(spec, what), None
     classes = spec.pop("classes")

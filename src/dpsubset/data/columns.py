@@ -19,9 +19,21 @@ from dpsubset.arrays import Floats
 from dpsubset.data.bounds import narrowed
 from dpsubset.data.cells import kind_of, level_codes, level_keys, numbers_of, text_of
 
-__all__ = ["MISSING_LEVEL", "Column", "Number", "OneNumber", "Ordered", "Truth"]
+__all__ = [
+    "ANY",
+    "MISSING_LEVEL",
+    "PRIVATE",
+    "Column",
+    "Number",
+    "OneNumber",
+    "Ordered",
+    "Truth",
+    "Unbounded",
+]
 
 MISSING_LEVEL = "missing"
+PRIVATE = "private"
+ANY = (-(2.0**30), 2.0**30)  # a power of two: mapping onto [-1, 1] and back loses no digit
 _TRUTH = {"true": 1.0, "yes": 1.0, "t": 1.0, "y": 1.0, "false": 0.0, "no": 0.0, "f": 0.0, "n": 0.0}
 
 
@@ -166,6 +178,23 @@ class Number(OneNumber):
 
     def described(self) -> dict[str, Any]:
         return {"bounds": [self.lower, self.upper]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unbounded(Number):
+    """A target whose bounds are still to be drawn from the table, privately (T37).
+
+    >>> Unbounded().described()
+    {'bounds': 'private'}
+    """
+
+    lower: float = ANY[0]
+    upper: float = ANY[1]
+
+    narrows: ClassVar[bool] = False  # not before its bounds are known
+
+    def described(self) -> dict[str, Any]:
+        return {"bounds": PRIVATE}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,20 @@ from typing import Any
 from dpsubset.data.bounds import as_pair
 from dpsubset.data.category import Category, Ignored
 from dpsubset.data.cells import level_keys
-from dpsubset.data.columns import MISSING_LEVEL, Column, Number, Ordered, Truth
+from dpsubset.data.columns import (
+    ANY,
+    MISSING_LEVEL,
+    PRIVATE,
+    Column,
+    Number,
+    Ordered,
+    Truth,
+    Unbounded,
+)
 from dpsubset.data.dates import Dates, as_moment, reads_dates
 from dpsubset.errors import InputError
 
-__all__ = ["LARGEST_LEVELS", "as_level", "column_of"]
+__all__ = ["LARGEST_LEVELS", "as_level", "column_of", "unbounded"]
 
 LARGEST_LEVELS = 1000
 
@@ -67,10 +76,11 @@ def _from_table(given: dict[str, Any], what: str) -> Column:
             f"{what} has {', '.join(map(repr, extra))}, which a column with {kinds[0]} does not "
             f"know; allowed: {', '.join(sorted(allowed))}"
         )
-    words: dict[str, Any] = {
-        key: _word(given[key], what, key) for key in ("unit", "note") if key in given
-    }
-    return _KINDS[kinds[0]](given, what, words)
+    return _KINDS[kinds[0]](given, what, _words(given, what))
+
+
+def _words(given: dict[str, Any], what: str) -> dict[str, Any]:
+    return {key: _word(given[key], what, key) for key in ("unit", "note") if key in given}
 
 
 def _word(given: Any, what: str, key: str) -> str:
@@ -82,16 +92,34 @@ def _word(given: Any, what: str, key: str) -> str:
 def _number(given: dict[str, Any], what: str, words: dict[str, Any]) -> Column:
     if given["bounds"] == []:
         raise InputError(_EMPTY.format(what))
+    if given["bounds"] == PRIVATE:
+        raise InputError(
+            f'{what}: bounds = "private" is for the target alone; give a column its own'
+        )
     if not isinstance(given["bounds"], list):
         raise InputError(f"the bounds of {what} must be a pair [lower, upper] of numbers")
     lower, upper = as_pair(given["bounds"], f"the bounds of {what}")
     missing = given.get("missing")
-    if missing not in (None, "indicator"):
-        good = isinstance(missing, (int, float)) and not isinstance(missing, bool)
-        if not (good and lower <= missing <= upper):
-            raise _wrong_missing(what, '"indicator", or a number within the bounds')
-        missing = float(missing)
+    if missing not in (None, "indicator") and not _within(missing, lower, upper):
+        raise _wrong_missing(what, '"indicator", or a number within the bounds')
+    missing = missing if missing in (None, "indicator") else float(missing)
     return Number(lower=lower, upper=upper, missing=missing, **words)
+
+
+def unbounded(given: dict[str, Any], what: str) -> Column:
+    """Return a target with bounds = "private", which are drawn from the table (T37)."""
+    missing = given.get("missing")
+    if missing is not None and not _within(missing, *ANY):
+        raise InputError(
+            f'{what} missing must be "ignore" or a number between {ANY[0]:.0f} and {ANY[1]:.0f}'
+        )
+    words = _words(given, what)
+    return Unbounded(missing=None if missing is None else float(missing), **words)
+
+
+def _within(given: Any, lower: float, upper: float) -> bool:
+    good = isinstance(given, (int, float)) and not isinstance(given, bool)
+    return good and lower <= given <= upper
 
 
 def _truth(given: dict[str, Any], what: str, words: dict[str, Any]) -> Column:
@@ -161,6 +189,11 @@ def _levels(given: Any, what: str) -> tuple[str, ...]:
         raise InputError(
             f"{what} has {len(found)} levels; at most {LARGEST_LEVELS} are served. Join levels in "
             "the table by a public rule (a region for a postcode), or ignore the column"
+        )
+    if any(level.strip().lower().lstrip("+-") == "nan" for level in found):
+        raise InputError(
+            f"{what} has a level 'NaN', which is what libraries write for a missing number: call "
+            "it by another name in the table and here"
         )
     keys = level_keys(found)
     key, count = Counter(keys).most_common(1)[0]

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.data.bounds import target_limits
-from dpsubset.data.cells import kind_of
-from dpsubset.data.columns import Column
+from dpsubset.data.columns import ANY, PRIVATE, Column
 from dpsubset.data.frames import MISSING, EntryError, as_array, from_objects
 from dpsubset.errors import InputError, without_context
 from dpsubset.labels import Labels, named_classes
@@ -26,8 +25,6 @@ from dpsubset.losses import Loss
 
 __all__ = ["ANY", "OR_LABELS", "PRIVATE", "Target", "check_given", "plan_target"]
 
-PRIVATE = "private"
-ANY = (-(2.0**30), 2.0**30)  # a power of two: mapping onto [-1, 1] and back loses no digit
 OR_LABELS = "or choose a classification loss, hinge or logistic, if these are labels of two classes"
 
 
@@ -52,7 +49,7 @@ class Target:
             key: more[key] for key in ("missing", "unit", "note") if key in more
         }
         if self.limits is not None:
-            return {"bounds": list(self.limits), **kept}
+            return {"bounds": PRIVATE if self.private else list(self.limits), **kept}
         if more.get("truth"):
             return {"truth": True, **kept}
         return {"classes": None if self.classes is None else list(self.classes), **kept}
@@ -63,8 +60,6 @@ class Target:
         The others get 0, or as labels +1: their rows are zeros and count for nothing (T33d).
         """
         assert self.column is not None
-        if kind_of(cells.dtype) == "other":
-            raise InputError("the target is of a type that holds neither numbers nor text")
         present = self.column.there(cells)
         values = np.where(present, self.column.code(cells, clip)[:, 0], 0.0)
         if self.limits is not None:

@@ -46,7 +46,7 @@ _HEADER = """\
 _TARGET = """
 [target]
 name = {}
-bounds = []    # numbers: [lower, upper]; or two classes: classes = ["no", "yes"]
+bounds = []    # numbers: [lower, upper], or "private"; or two classes: classes = ["no", "yes"]
 """
 _NO_TARGET = """
 # [target]

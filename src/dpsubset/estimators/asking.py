@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 
 from dpsubset.data.frames import Table, as_matrix
 from dpsubset.data.schema import Schema
-from dpsubset.data.target import Target, plan_target
+from dpsubset.data.target import PRIVATE, Target, plan_target
 from dpsubset.errors import InputError, at_once
 from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
 from dpsubset.estimators.schemas import as_schema, with_names
@@ -94,12 +94,14 @@ class Asking(BaseEstimator):  # type: ignore[misc]
 
     def _by_schema(self, X: Any, y: Any) -> tuple[Schema, Table, int]:
         """Take what a schema says of a table; no cell is read yet."""
-        given = [name for name in ("bounds_X", "bounds_y", "classes") if self._has(name)]
+        private = isinstance(getattr(self, "bounds_y", None), str) and self.bounds_y == PRIVATE
+        said = ("bounds_X", "classes", *(() if private else ("bounds_y",)))
+        given = [name for name in said if self._has(name)]
         if given:
             raise InputError(f"the schema says it all: leave {' and '.join(given)} out")
         self._check_loss()
         labels = self._wants_labels()
-        schema, self._columns_in = as_schema(self.schema, X, _name_of(y), labels)
+        schema, self._columns_in = as_schema(self.schema, X, _name_of(y), labels, private)
         return schema, Table(with_names(X, self._columns_in), y), len(self._columns_in)
 
     def _wants_labels(self) -> bool | None:

@@ -20,16 +20,18 @@ __all__ = ["as_schema", "picked_columns", "with_names"]
 
 
 def as_schema(
-    given: Any, X: Any, target_name: str | None, labels: bool | None
+    given: Any, X: Any, target_name: str | None, labels: bool | None, private: bool = False
 ) -> tuple[Schema, tuple[str, ...]]:
     """Return the schema of a table, and the names of all its columns; no cell is read.
+
+    `private` says that the bounds of the target are to be drawn.
 
     A table without names must have the columns of the schema, in their order, the ignored ones
     included.
     """
     names = names_of(X)
     if isinstance(given, Schema):
-        return _of_schema(given, names, labels)
+        return _of_schema(given, names, labels, private)
     book = _book(given)
     if names is None:
         if book.patterns or book.fallback is not None:
@@ -39,12 +41,13 @@ def as_schema(
             )
         names = tuple(name for name in book.columns if name != book.target_name)
     own = book.target is not None or book.target_name is not None
-    schema = Schema.of_table(book, names, target=None if own else target_name, labels=labels)
+    wanted = None if own else target_name
+    schema = Schema.of_table(book, names, target=wanted, labels=labels, private=private)
     return replace(schema, target_name=schema.target_name or target_name), names
 
 
 def _of_schema(
-    given: Schema, names: tuple[str, ...] | None, labels: bool | None
+    given: Schema, names: tuple[str, ...] | None, labels: bool | None, private: bool
 ) -> tuple[Schema, tuple[str, ...]]:
     if given.columns is None:
         raise InputError(
@@ -54,6 +57,11 @@ def _of_schema(
     if labels is not None and (given.target.limits is None) != labels:
         kind = "labels of two classes" if labels else "numbers"
         raise InputError(f"the loss is for {kind}, and the schema's target is not: choose another")
+    if private and not given.target.private:
+        raise InputError(
+            'the schema says what the target holds: read one with bounds = "private" under '
+            '[target], or leave bounds_y="private" out'
+        )
     found = (*(given.names or ()), *given.ignored) if names is None else names
     given.check(found)
     return given, found

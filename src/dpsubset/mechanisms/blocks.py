@@ -1,4 +1,4 @@
-"""Rows into blocks, and the columns that each block votes for (T25, T26)."""
+"""Rows into blocks, and the features that each block votes for (T25, T26)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpsubset.limits import REFUSED, Allowance, OutOfTime
 from dpsubset.losses import Weighted
 from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Randomness
-from dpsubset.problem import TAKE_GROUPS, Problem, check_classes_named, check_problem, check_single
+from dpsubset.problem import Problem, check_classes_named, check_problem
 
 __all__ = [
     "MOST_DEALS",
@@ -45,10 +45,17 @@ def largest(values: Floats, count: int) -> NDArray[np.intp]:
     return np.asarray(np.sort(np.argsort(-values, kind="stable")[:count]))
 
 
-def _cut(beta: Floats, count: int) -> NDArray[np.intp]:
-    """Return the `count` largest coefficients, or all that are not zero if they are fewer."""
-    chosen = largest(np.abs(beta), count)
-    return np.asarray(chosen[beta[chosen] != 0])
+def _sizes(beta: Floats, starts: NDArray[np.intp] | None) -> Floats:
+    """Return the norms of features, which begin where `starts` says; None: each is a column."""
+    if starts is None:
+        return np.abs(beta)
+    return np.asarray(np.sqrt(np.add.reduceat(beta**2, starts, axis=0)))
+
+
+def _cut(sizes: Floats, count: int) -> NDArray[np.intp]:
+    """Return the `count` largest features, or all that are not zero if they are fewer."""
+    chosen = largest(sizes, count)
+    return np.asarray(chosen[sizes[chosen] != 0])
 
 
 def _project_out(Z: Floats, table: Floats) -> Floats:
@@ -59,12 +66,19 @@ def _project_out(Z: Floats, table: Floats) -> Floats:
 
 
 def lasso_choice(
-    X: Floats, Z: Floats, y: Floats, count: int, allowance: Allowance | None = None
+    X: Floats,
+    Z: Floats,
+    y: Floats,
+    count: int,
+    allowance: Allowance | None = None,
+    starts: NDArray[np.intp] | None = None,
 ) -> NDArray[np.intp]:
-    """Return the columns of the first point of the lasso path with `count` coefficients.
+    """Return the features of the first point of the lasso path with `count` of them.
 
-    The columns of Z are not penalised: they are projected out of X and y first. A point with more
-    coefficients is cut to the largest in size; a path that ends before has fewer.
+    A feature is a column, or some columns in a row, of which the first are at `starts`; it is on
+    the path as soon as one of its coefficients is. The columns of Z are not penalised: they are
+    projected out of X and y first. A point with more features is cut to those of largest norm; a
+    path that ends before has fewer.
     """
     from sklearn.linear_model import lars_path  # takes a second: only who needs it pays
 
@@ -76,27 +90,34 @@ def lasso_choice(
             allowance.check()
         # coefficients may leave the path again, so `count` steps are mostly enough, not always
         path = lars_path(X, y, method="lasso", max_iter=steps)[2]
-        reached = np.flatnonzero(np.count_nonzero(path, axis=0) >= count)
+        sizes = _sizes(path, starts)
+        reached = np.flatnonzero(np.count_nonzero(sizes, axis=0) >= count)
         if reached.size:
-            return _cut(path[:, reached[0]], count)
+            return _cut(sizes[:, reached[0]], count)
         if path.shape[1] <= steps or steps > 8 * min(X.shape):
-            return _cut(path[:, -1], count)
+            return _cut(sizes[:, -1], count)
         steps *= 2
 
 
 def svm_choice(
-    X: Floats, Z: Floats, y: Floats, count: int, allowance: Allowance | None = None
+    X: Floats,
+    Z: Floats,
+    y: Floats,
+    count: int,
+    allowance: Allowance | None = None,
+    starts: NDArray[np.intp] | None = None,
 ) -> NDArray[np.intp]:
-    """Return the columns of the first l1-penalised SVM, along falling penalties, with `count`.
+    """Return the features of the first l1-penalised SVM, along falling penalties, with `count`.
 
-    liblinear's l1-SVM has the squared hinge. The columns of Z are made a thousand times larger, so
-    that their coefficients are as much smaller and the penalty hardly sees them.
+    Features are as for the lasso. liblinear's l1-SVM has the squared hinge. The columns of Z are
+    made a thousand times larger, so that their coefficients are as much smaller and the penalty
+    hardly sees them.
     """
     from sklearn.svm import LinearSVC, l1_min_c
 
     table = np.hstack([X, _HEAVY * Z])
     C = l1_min_c(X, y, loss="squared_hinge", fit_intercept=False)
-    beta = np.zeros(X.shape[1])
+    sizes = np.zeros(X.shape[1] if starts is None else starts.size)
     for _ in range(_STEPS):
         if allowance is not None:
             allowance.check()
@@ -104,10 +125,10 @@ def svm_choice(
         model = LinearSVC(
             penalty="l1", loss="squared_hinge", dual=False, C=C, fit_intercept=False, random_state=0
         )
-        beta = model.fit(table, y).coef_[0, : X.shape[1]]
-        if np.count_nonzero(beta) >= count:
+        sizes = _sizes(model.fit(table, y).coef_[0, : X.shape[1]], starts)
+        if np.count_nonzero(sizes) >= count:
             break
-    return _cut(beta, count)
+    return _cut(sizes, count)
 
 
 _NAMED = {"lasso": lasso_choice, "l1-svm": svm_choice}
@@ -180,7 +201,6 @@ def check_votes(problem: Problem) -> None:
     """Refuse a problem whose blocks could not vote by their rows alone (T25, T26)."""
     check_problem(problem)
     check_classes_named(problem, "a vote of blocks of rows")
-    check_single(problem, "a vote of blocks of rows", TAKE_GROUPS)
     if isinstance(problem.loss, Weighted):
         raise InputError(
             "mechanisms by votes look at no scores, so class weights would do nothing: leave them "
@@ -189,7 +209,7 @@ def check_votes(problem: Problem) -> None:
 
 
 class Voters:
-    """Blocks of a problem's rows that vote for at most t = `problem.to_choose` free columns.
+    """Blocks of a problem's rows that vote for at most t = `problem.to_choose` free features.
 
     A vote is a function of the block's rows alone, whatever the selector does with them. A block
     on which it fails votes for nothing, and nothing that it says leaves the block. The free and
@@ -211,13 +231,16 @@ class Voters:
         self._selector = selector
         self.most = problem.to_choose
         self._allowance = allowance
-        columns = problem.features.columns
+        columns, widths = problem.features.columns, problem.features.widths[problem.free]
+        self._owner = np.repeat(np.arange(widths.size), widths)  # the feature of a column of X
+        single = problem.features.identity or not widths.size
+        self._starts = None if single else np.cumsum(widths) - widths
         self._X = np.ascontiguousarray(problem.design.take(columns(problem.free)))
         self._Z = problem.design.take(columns(np.array(problem.include, dtype=np.intp)))
         self._y = problem.y
 
     def votes(self, labels: NDArray[np.int64], blocks: int) -> Iterator[NDArray[np.intp]]:
-        """Return the places among the free columns that each block votes for, ascending."""
+        """Return the places among the free features that each block votes for, ascending."""
         for rows in members(labels, blocks):
             if self._allowance.over:
                 raise UnprovenError(REFUSED)
@@ -227,25 +250,26 @@ class Voters:
     def _vote(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         try:
             with silence():
-                return self._valid(self._select(rows))
+                return self._select(rows)
         except (MemoryError, OutOfTime):  # no vote for lack of these: the whole release fails
             raise
         except Exception:  # what went wrong depends on the data: it stays here
             return np.empty(0, dtype=np.intp)
 
-    def _select(self, rows: NDArray[np.intp]) -> Iterable[int]:
+    def _select(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         X, y = self._X[rows], self._y[rows]  # copies: a selector may write into them
-        if isinstance(self._selector, str):
-            return _NAMED[self._selector](X, self._Z[rows], y, self.most, self._allowance)
-        return self._selector(X, y, self.most)
+        if not isinstance(self._selector, str):
+            return self._valid(self._selector(X, y, self.most))
+        choose = _NAMED[self._selector]
+        return choose(X, self._Z[rows], y, self.most, self._allowance, self._starts)
 
     def _valid(self, answer: Iterable[int]) -> NDArray[np.intp]:
-        """Return the first t different indices of columns in an answer."""
+        """Return the first t different features of the columns in an answer."""
         kept: dict[int, None] = {}
         for j in answer:
             if len(kept) == self.most:
                 break
             whole = isinstance(j, numbers.Integral) and not isinstance(j, bool)
             if whole and 0 <= j < self._X.shape[1]:
-                kept[int(j)] = None
+                kept[int(self._owner[j])] = None
         return np.array(sorted(kept), dtype=np.intp)

@@ -106,26 +106,34 @@ def units_of(
 ) -> Units:
     """Return the constants from public numbers; `wanted` is the margin that the test needs."""
     n, s, b_x = max(problem.n_rows, 1), problem.size, problem.x_bound
+    free = problem.features.columns(problem.free).size
     floor = share * n * b_x**2
     residual = problem.y_bound + b_x * bound
     v = 2.0 * math.sqrt(s) * b_x * residual  # how far one row moves the gradient
     slack = 2.0 * b_x * residual + math.sqrt(n / floor) * b_x * v
     if penalty is None:  # room for what the test wants, and for chance correlations
-        chance = b_x * problem.y_bound * math.sqrt(2.0 * n * math.log(max(problem.free.size, 2)))
+        chance = b_x * problem.y_bound * math.sqrt(2.0 * n * math.log(max(free, 2)))
         penalty = 1.2 * wanted * slack + chance
     size = v / floor
     gap = (_ROOM * v) ** 2 / (32.0 * floor)
-    return Units(penalty, bound, floor, size, math.sqrt(s) * size, slack, s * b_x**2, gap)
+    norm = math.sqrt(problem.most_columns) * size
+    return Units(penalty, bound, floor, size, norm, slack, s * b_x**2, gap)
 
 
-def margin(X: Floats, y: Floats, size: int, units: Units) -> tuple[float, NDArray[np.intp] | None]:
-    """Return the smallest of four margins, each in its unit, less the solver's room."""
+def margin(
+    X: Floats, y: Floats, size: int, units: Units, owner: NDArray[np.intp]
+) -> tuple[float, NDArray[np.intp] | None]:
+    """Return the smallest of four margins, each in its unit, less the solver's room.
+
+    `owner` says which feature each column belongs to; so many are chosen as `size` says, or none.
+    """
     try:
         with silence():
             point = lasso_point(X, y, units.penalty, _ROOM * units.size / 2, units.gap)
     except (ValueError, ArithmeticError):  # what went wrong depends on the data: it stays here
         return 0.0, None
-    if point.support.size != size:
+    chosen = np.unique(owner[point.support])
+    if chosen.size != size:
         return 0.0, None
     margins = [
         float(point.sizes.min()) / units.size,
@@ -133,4 +141,4 @@ def margin(X: Floats, y: Floats, size: int, units: Units) -> tuple[float, NDArra
         point.slack / units.slack,
         (point.curvature - units.floor) / units.curvature,
     ]
-    return max(0.0, float(np.min(margins)) - _ROOM), point.support
+    return max(0.0, float(np.min(margins)) - _ROOM), chosen

@@ -54,21 +54,22 @@ class LassoStability(Mechanism):
     epsilon, delta : float
         The budget of one release; delta is below 1/2.
     method : "subsampling" or "perturbation"
-        Subsampling: blocks of rows choose sets of t columns, and h counts by how many blocks the
+        Subsampling: blocks of rows choose sets of t features, and h counts by how many blocks the
         most frequent set leads. Perturbation: h comes from the margins of one lasso on all rows;
-        squared loss, replace-one and no included columns only.
+        squared loss, replace-one and no included columns only. A feature of several columns is
+        chosen if the lasso has any of them.
     blocks, repeats : int
         Subsampling: the rows are parted `repeats` times into so many blocks. More repeats make h
         less random, not larger. The default number of blocks follows epsilon and delta.
     selector : "lasso", "l1-svm" or a function, optional
         Subsampling: how a block chooses, as for SampleAggregate; a block that does not choose
-        exactly t columns abstains.
+        exactly t features abstains.
     penalty, l1_bound, curvature : float, optional
         Perturbation: the penalty in |y - X b|^2 / 2 + penalty |b|_1, summed over rows; a bound on
-        |b|_1 (radius times the root of the size unless given); and the least curvature that the
-        chosen columns must have, as a share of n x_bound^2 between 0 and 1. The default share of
-        1/4 asks for a spread of half the bound; where more is known, more passes the test sooner.
-        All public: never derive them from the table.
+        |b|_1 (radius times the root of the most columns of a support unless given); and the least
+        curvature that the chosen columns must have, as a share of n x_bound^2 between 0 and 1. The
+        default share of 1/4 asks for a spread of half the bound; where more is known, more passes
+        the test sooner. All public: never derive them from the table.
     neighbours, limits
         As for every mechanism; a block counts as a node.
 
@@ -222,7 +223,7 @@ class LassoStability(Mechanism):
                 "the method 'subsampling'"
             )
         share = _CURVATURE if self.curvature is None else self.curvature
-        bound = self.l1_bound or problem.radius * math.sqrt(problem.size)
+        bound = self.l1_bound or problem.radius * math.sqrt(problem.most_columns)
         wanted = threshold(self.epsilon, self.delta) + 3.0 / self.epsilon
         return units_of(problem, share, bound, wanted, self.penalty)
 
@@ -235,7 +236,9 @@ class LassoStability(Mechanism):
         found: tuple[float, Support | None] = 0.0, None
         if problem.n_rows:
             X = problem.design.take(problem.features.columns(problem.free))
-            found = margin(X, problem.y, problem.size, units)
+            widths = problem.features.widths[problem.free]
+            owner = np.repeat(np.arange(widths.size), widths)
+            found = margin(X, problem.y, problem.size, units, owner)
         return lambda randomness: found
 
 

@@ -18,8 +18,9 @@ from dpsubset.limits import REFUSED, Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Guarantee, Randomness, exponent
-from dpsubset.problem import IMPRECISE, TAKE_GROUPS, Problem, check_single
-from dpsubset.sampling.chain import ROUND, ByFits, ByMoments, Rule, run
+from dpsubset.problem import IMPRECISE, Problem
+from dpsubset.sampling.block_chain import ByBlocks
+from dpsubset.sampling.chain import ROUND, ByFits, ByMoments, Rule, Walker, run
 from dpsubset.sampling.l1_ball import l1_scores
 from dpsubset.sampling.pieces import Support
 
@@ -36,7 +37,7 @@ _PATH = 512  # columns that a lasso path is followed on
 class MarkovChain(Mechanism):
     """The exponential mechanism's distribution in the limit; after finitely many steps, unknown.
 
-    A step proposes to exchange one chosen column for one outside, both uniform, and goes there
+    A step proposes to exchange one chosen feature for one outside, both uniform, and goes there
     with probability min(1, exp(-kappa (R(new) - R(old)))). `Exponential` draws from the same
     distribution exactly and without a condition: this class is there to be compared with.
 
@@ -84,7 +85,6 @@ class MarkovChain(Mechanism):
     def _reach(self, problem: Problem) -> float | None:
         """Return the largest prediction, if not the problem's: |x'beta| <= x_bound |beta|_1."""
         self._check(problem)
-        check_single(problem, "the Markov chain mechanism", TAKE_GROUPS)
         if self.ball == "l2":
             return None
         if not problem.quadratic:
@@ -112,7 +112,7 @@ class MarkovChain(Mechanism):
         return replace(
             super().guarantee(problem),
             sensitivity=self._delta(problem, self.sensitivity),
-            precision=problem.precision(self.sensitivity, self._reach(problem)),
+            precision=self._precision(problem),
             condition=condition,
         )
 
@@ -126,7 +126,15 @@ class MarkovChain(Mechanism):
     def _gap(self, problem: Problem) -> float:
         """Return how exact a score over the l1 ball must be: half of what T19 allows."""
         largest = self._delta(problem, "largest")
-        return 0.5 * problem.rounding() * max(problem.n_rows, 1) * largest
+        return 0.5 * problem.loss.precision * max(problem.n_rows, 1) * largest
+
+    def _precision(self, problem: Problem) -> float:
+        """Return the rounding of a score, in units of n times the sensitivity (T19.4, T24e)."""
+        reach = self._reach(problem)
+        if reach is None or problem.features.identity:
+            return problem.precision(self.sensitivity, reach)
+        size = self._delta(problem, "largest") / self._delta(problem, self.sensitivity)
+        return (problem.loss.precision + 13 * (problem.most_columns + 4) * 2.0**-53) * size
 
     def _chains(
         self, problem: Problem, count: int, randomness: Randomness
@@ -143,7 +151,7 @@ class MarkovChain(Mechanism):
         first = None if self.start == "random" else _STARTED[self.start](problem)
         side = _SIDE_BY_SIDE // max(1, min(self.steps, ROUND))
         side = max(1, min(side, _HELD // max(1, problem.free.size)))
-        walker = ByMoments if problem.quadratic else ByFits
+        walker = _walker(problem)
         ends = np.empty((count, problem.size), dtype=np.int64)
         accepted = np.zeros(count, dtype=np.int64)
         for low in range(0, count, side):
@@ -164,20 +172,34 @@ class MarkovChain(Mechanism):
         return np.asarray(logs - logsumexp(logs))
 
     def _l1_scores(self, problem: Problem, supports: Support) -> Floats:
-        index, local = np.unique(supports, return_inverse=True)
-        G = np.ascontiguousarray(problem.gram.block(index))
-        b, local = problem.correlations[index], local.reshape(supports.shape).astype(np.int64)
-        gap = self._gap(problem)
-        scores, widest = l1_scores(G, b, problem.energy, local, problem.ridge, problem.radius, gap)
-        if not widest <= gap:
-            raise UnprovenError(IMPRECISE)
-        return np.asarray(scores)
+        index = problem.features.columns(np.unique(supports))
+        G, b = np.ascontiguousarray(problem.gram.block(index)), problem.correlations[index]
+        gap, ball = self._gap(problem), (problem.ridge, problem.radius)
+        places = np.empty(problem.features.n_columns, dtype=np.int64)
+        places[index] = np.arange(index.size)
+        if problem.features.identity:
+            tables = [(slice(None), places[supports])]
+        else:  # supports differ in their numbers of columns
+            columns = [places[problem.features.columns(s)][None, :] for s in supports]
+            tables = [(slice(i, i + 1), local) for i, local in enumerate(columns)]
+        out = np.empty(len(supports))
+        for rows, local in tables:
+            out[rows], widest = l1_scores(G, b, problem.energy, local, *ball, gap)
+            if not widest <= gap:
+                raise UnprovenError(IMPRECISE)
+        return out
+
+
+def _walker(problem: Problem) -> type[Walker]:
+    if not problem.quadratic:
+        return ByFits
+    return ByMoments if problem.features.identity else ByBlocks
 
 
 def _standing(
     problem: Problem, first: Support | None, chains: int, randomness: Randomness
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return supports, included columns first, and the free columns outside, a row for a chain."""
+    """Return supports, included features first, and the free ones outside, a row for a chain."""
     t, f = problem.to_choose, problem.free.size
     order = np.tile(problem.free.astype(np.int64), (chains, 1))
     if first is not None:
@@ -192,17 +214,17 @@ def _standing(
     return np.hstack([included, order[:, :t]]), np.ascontiguousarray(order[:, t:])
 
 
-def _strongest(problem: Problem, count: int) -> NDArray[np.intp]:
-    """Return the free columns of steepest slope at 0, for squared loss those of largest |X'y|."""
+def _strongest(problem: Problem) -> NDArray[np.intp]:
+    """Return the free features, steepest slope at 0 first; for squared loss by |X_g'y|."""
     slopes = problem.correlations
     if not problem.quadratic:
         slopes = problem.design.correlate(problem.loss.slopes(problem.y, np.zeros(problem.n_rows)))
-    order = np.argsort(-np.abs(slopes[problem.free]), kind="stable")
-    return problem.free[order[:count]]
+    order = np.argsort(-problem.features.sum(slopes**2)[problem.free], kind="stable")
+    return problem.free[order]
 
 
 def _marginal(problem: Problem) -> Support:
-    return _strongest(problem, problem.to_choose).astype(np.int64)
+    return _strongest(problem)[: problem.to_choose].astype(np.int64)
 
 
 def _greedy(problem: Problem) -> Support:
@@ -210,25 +232,27 @@ def _greedy(problem: Problem) -> Support:
 
 
 def _lasso(problem: Problem) -> Support:
-    """Return the columns that come first on the lasso path, filled up with the strongest.
+    """Return the features of which a column comes first on the lasso path, then the strongest.
 
     Included columns are projected out. Whatever the path's code says or raises depends on the
     data, so it stays here.
     """
-    likely, t = _strongest(problem, max(_PATH, problem.to_choose)), problem.to_choose
-    inside = np.array(problem.include, dtype=np.intp)
-    columns = np.concatenate([inside, likely])
+    features, t, strongest = problem.features, problem.to_choose, _strongest(problem)
+    likely = strongest[: features.first(strongest, _PATH, t)]
+    inside = features.columns(np.array(problem.include, dtype=np.intp))
+    columns = np.concatenate([inside, features.columns(likely)])
     G, b = problem.gram.block(columns), problem.correlations[columns]
     k = inside.size
     try:
         projected = np.linalg.pinv(G[:k, :k], hermitian=True) @ G[:k, k:]
-        entered = _entered(G[k:, k:] - G[k:, :k] @ projected, b[k:] - projected.T @ b[:k], t)
+        first = _entered(G[k:, k:] - G[k:, :k] @ projected, b[k:] - projected.T @ b[:k], t)
+        entered = features.of_column[columns[k:][first]]
     except MemoryError:
         raise
     except Exception:
         entered = np.empty(0, dtype=np.intp)
-    rest = np.setdiff1d(np.arange(likely.size), entered)
-    return np.asarray(likely[np.concatenate([entered, rest])[:t]], dtype=np.int64)
+    ordered = dict.fromkeys([*entered.tolist(), *likely.tolist()])
+    return np.array(list(ordered)[:t], dtype=np.int64)
 
 
 def _entered(G: Floats, b: Floats, count: int) -> NDArray[np.intp]:

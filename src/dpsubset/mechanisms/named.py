@@ -51,9 +51,12 @@ def make_mechanism(
     neighbours: str,
     sensitivity: str = "tight",
     max_seconds: float | None = None,
+    rows: int | None = None,
     **own: Any,
 ) -> Mechanism:
     """Make the mechanism of that name; `own` are options that only some have, None if not given.
+
+    `rows` is a public number of rows, for a default that needs one under add-remove.
 
     >>> make_mechanism("exponential", 1.0, neighbours="add-remove").epsilon
     1.0
@@ -78,4 +81,6 @@ def make_mechanism(
             owners = " and ".join(OWN_OPTIONS[key])
             raise InputError(f"{key} belongs to {owners}; leave it out for {name}")
     options |= given
+    if name == "sample-aggregate" and neighbours == "add-remove" and rows is not None:
+        options["blocks"] = max(1, math.isqrt(rows))  # as under replace-one, where n is public
     return known[name](epsilon, **options)

@@ -1,4 +1,4 @@
-"""Sample and aggregate: blocks of rows vote for columns, the noisy counts decide (T25)."""
+"""Sample and aggregate: blocks of rows vote for features, the noisy counts decide (T25)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CHUNK = 1 << 21
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SampleAggregate(Mechanism):
-    """Blocks of rows vote for t columns each; the t largest counts plus Laplace noise win (T25).
+    """Blocks of rows vote for t features each; the t largest counts plus Laplace noise win (T25).
 
     Pure epsilon-DP without any condition. After Kifer, Smith and Thakurta (2012).
 
@@ -51,13 +51,13 @@ class SampleAggregate(Mechanism):
         Number of blocks; the square root of the number of rows, rounded down, unless given. Under
         add-remove that number is private, so blocks must be given.
     selector : "lasso", "l1-svm" or a function, optional
-        How a block chooses: the first point of the lasso path with t columns, or of a path of
+        How a block chooses: the first point of the lasso path with t features, or of a path of
         l1-penalised SVMs (liblinear's, with the squared hinge). The lasso serves regression losses
         and the SVM classification unless told otherwise. Included columns are not penalised: the
         lasso projects them out, for the SVM they are scaled up. A function is called with a
-        block's free columns (X, y, t) and returns at most t indices of them; it must depend on
-        its arguments alone and keep nothing between calls. Whatever it raises or warns of stays
-        inside, and that block votes for nothing.
+        block's free columns (X, y, t) and returns indices of them, of which the first t different
+        features count; it must depend on its arguments alone and keep nothing between calls.
+        Whatever it raises or warns of stays inside, and that block votes for nothing.
     neighbours, limits
         As for every mechanism; a block counts as a node.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -22,7 +22,21 @@ from dpsubset.problem import IMPRECISE, Problem
 from dpsubset.sampling.l1_ball import l1_gain
 from dpsubset.sums import dot
 
-__all__ = ["ByFits", "ByMoments", "Draws", "Rule", "Standing", "Steps", "Walker", "run"]
+__all__ = [
+    "ByFits",
+    "ByMoments",
+    "Data",
+    "Draws",
+    "Norm",
+    "Rule",
+    "Standing",
+    "Steps",
+    "Walker",
+    "run",
+    "shared_out",
+    "value_of",
+    "worth_all",
+]
 
 ROUND = 1024  # steps between looks at the limits
 _COARSE = 0.05  # of a fit that decides a step, in units of 1/kappa
@@ -69,7 +83,7 @@ class Draws(NamedTuple):
         )
 
 
-class _Data(NamedTuple):
+class Data(NamedTuple):
     """What scores are made of: the moments, or columns for their inner products."""
 
     table: Floats
@@ -80,7 +94,7 @@ class _Data(NamedTuple):
     energy: float  # y'y
 
 
-class _Norm(NamedTuple):
+class Norm(NamedTuple):
     """What a score depends on besides the support, and its exponent."""
 
     kappa: float
@@ -116,7 +130,7 @@ def _fill(data, columns, at, block):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def _value(block, target, energy, norm, beta):  # type: ignore[no-untyped-def]
+def value_of(block, target, energy, norm, beta):  # type: ignore[no-untyped-def]
     """Return R(S), or its variant over the l1 ball, and whether it is precise enough."""
     if norm.l1:
         gain, short = l1_gain(block, target, norm.ridge, norm.radius, norm.gap, beta)
@@ -133,7 +147,7 @@ def _begin(data, norm, state, first, last):  # type: ignore[no-untyped-def]
         for q in range(beta.size):
             _fill(data, columns, q, block)
         target = data.correlations[columns]
-        state.scores[c], state.sure[c] = _value(block, target, data.energy, norm, beta)
+        state.scores[c], state.sure[c] = value_of(block, target, data.energy, norm, beta)
 
 
 @compiled(nogil=True)
@@ -156,7 +170,7 @@ def _walk(data, norm, state, draws, first, last):  # type: ignore[no-untyped-def
             trial[:] = block
             columns[at], target[at] = new, b[new]
             _fill(data, columns, at, trial)
-            value, precise = _value(trial, target, data.energy, norm, beta)
+            value, precise = value_of(trial, target, data.energy, norm, beta)
             if not precise:
                 state.sure[c] = False
                 break
@@ -228,6 +242,22 @@ def threads() -> int:
     return len(able(0)) if able else os.cpu_count() or 1
 
 
+def shared_out(work: Callable[[int, int], None], first: int, last: int) -> None:
+    """Have the chains `first` to `last` walked by all threads, some each."""
+    shares = np.linspace(first, last, min(threads(), last - first) + 1).astype(int)
+    if shares.size == 2:
+        work(first, last)
+        return
+    with ThreadPoolExecutor(shares.size - 1) as pool:
+        list(pool.map(work, shares[:-1], shares[1:]))
+
+
+def worth_all(problem: Problem, products: int) -> bool:
+    """Whether to form all of X'X, where single products of columns would be so many."""
+    gram, p = problem.gram, problem.features.n_columns
+    return gram.held or (gram.affordable and p * p <= _LONG * products)
+
+
 class ByMoments(Walker):
     """Steps for squared loss: a swap needs the inner products of one column with the others."""
 
@@ -237,13 +267,11 @@ class ByMoments(Walker):
         supports, outside = state
         chains, size = supports.shape
         self._problem, self._fresh = problem, True
-        self._norm = _Norm(rule.kappa, problem.ridge, problem.radius, rule.l1, rule.gap)
+        self._norm = Norm(rule.kappa, problem.ridge, problem.radius, rule.l1, rule.gap)
         scores, sure = np.empty(chains), np.ones(chains, dtype=np.bool_)
         blocks = np.empty((chains, size, size))
         self._state = _State(supports, outside, blocks, scores, accepted, sure)
-        gram, p = problem.gram, problem.n_columns
-        worth = p * p <= _LONG * size * rule.steps * chains
-        self._whole = gram.held or (gram.affordable and worth)
+        self._whole = worth_all(problem, size * rule.steps * chains)
         self._store = None if self._whole else _store(problem, rule.steps * chains)
 
     def walk(self, draws: Draws, allowance: Allowance) -> None:
@@ -267,20 +295,15 @@ class ByMoments(Walker):
 
     def _part(self, draws: Draws, first: int, last: int, fresh: bool) -> None:
         data = self._data(draws.slots[first:last], first, last)
-        shares = np.linspace(first, last, min(threads(), last - first) + 1).astype(int)
 
         def work(low: int, high: int) -> None:
             if fresh:
                 _begin(data, self._norm, self._state, low, high)
             _walk(data, self._norm, self._state, draws, low, high)
 
-        if shares.size == 2:
-            work(first, last)
-            return
-        with ThreadPoolExecutor(shares.size - 1) as pool:
-            list(pool.map(work, shares[:-1], shares[1:]))
+        shared_out(work, first, last)
 
-    def _data(self, slots: NDArray[np.int64], first: int, last: int) -> _Data:
+    def _data(self, slots: NDArray[np.int64], first: int, last: int) -> Data:
         """Return the moments, or the columns that these steps may meet.
 
         A slot holds what it holds now, or what left a support since: those columns are all here.
@@ -292,12 +315,12 @@ class ByMoments(Walker):
         rest = b, diagonal, problem.energy
         if self._store is None:
             G = np.ascontiguousarray(problem.gram.full(problem.between))
-            return _Data(G, True, np.arange(problem.n_columns), *rest)
+            return Data(G, True, np.arange(problem.n_columns), *rest)
         met = np.take_along_axis(self._state.outside[first:last], slots, axis=1)
         needed = np.unique(np.concatenate([self._state.supports[first:last].ravel(), met.ravel()]))
         places = np.full(problem.n_columns, -1)
         places[needed] = self._store.places(needed)
-        return _Data(self._store.store, False, places, *rest)
+        return Data(self._store.store, False, places, *rest)
 
 
 def _store(problem: Problem, proposals: int) -> ColumnCache:

@@ -10,7 +10,7 @@ from dpsubset.cuts import CutMaker
 from dpsubset.cuts.curvature import curvature
 from dpsubset.errors import InputError
 from dpsubset.losses.hinge import Hinge
-from dpsubset.problem import Problem, check_single
+from dpsubset.problem import Problem
 from dpsubset.search.backends import Model, Program
 from dpsubset.search.backends.gurobi import GurobiProgram
 from dpsubset.search.backends.scip import ScipProgram
@@ -48,8 +48,6 @@ class MIP(Outside):
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
-        other = "solver='outer-approximation' or 'branch-and-bound'"
-        check_single(problem, "the integer program", other)
         if not (problem.quadratic or isinstance(problem.loss, Hinge)):
             raise InputError(
                 f"the integer program is for squared and hinge loss, not {problem.loss.name}; use "
@@ -57,7 +55,8 @@ class MIP(Outside):
             )
         if not problem.gram.affordable:
             raise InputError(
-                f"the integer program holds a matrix of all columns, and {problem.n_columns} are "
+                "the integer program holds a matrix of all columns, and "
+                f"{problem.features.n_columns} are "
                 "too many; use solver='outer-approximation' or 'branch-and-bound'"
             )
 
@@ -67,9 +66,12 @@ class MIP(Outside):
 
 
 def _formulated(problem: Problem, scale: float, tighten: bool) -> Program:
-    """State the program over the included columns and the free ones."""
-    index = np.concatenate([np.array(problem.include, dtype=np.intp), problem.free])
-    common = (problem.to_choose, len(problem.include))
+    """State the program over the columns of the included features and of the free ones."""
+    columns, widths = problem.features.columns, problem.features.widths[problem.free]
+    included = columns(np.array(problem.include, dtype=np.intp))
+    index = np.concatenate([included, columns(problem.free)])
+    binary = np.repeat(np.arange(widths.size), widths)
+    common = (problem.to_choose, included.size, binary)
     d = curvature(problem) if problem.quadratic and tighten else 0.0
     radius = _reached(problem, scale, d)
     penalty = (problem.ridge + d) * radius**2 / scale

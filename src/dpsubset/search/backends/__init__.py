@@ -36,7 +36,7 @@ class Answer:
 
 
 class Model(ABC):
-    """An integer program over supports: `choose` of `count` columns, known by their positions."""
+    """An integer program over supports: `choose` of `count` features, known by their positions."""
 
     @abstractmethod
     def exclude(self, chosen: Positions) -> None:
@@ -77,7 +77,8 @@ class Program:
     """The paper's integer program, in units of the ball and of the value without columns (T23).
 
     Minimise constant + linear'b + |factor b|^2 + unit * sum(max(0, 1 - rows b)) + penalty * sum(t)
-    over b_j^2 <= t_j z_j, sum(t) <= 1, and `choose` of the columns after the first `fixed`.
+    over b_j^2 <= t_j z_g, sum(t) <= 1, and `choose` of the binaries z: `binary` says which one each
+    column after the first `fixed` has, one a feature.
     """
 
     constant: float
@@ -85,9 +86,15 @@ class Program:
     penalty: float
     choose: int
     fixed: int
+    binary: Positions
     factor: Floats | None = None
     rows: Floats | None = None
     unit: float = 1.0
+
+    @property
+    def count(self) -> int:
+        """How many binaries there are."""
+        return int(self.binary.max(initial=-1)) + 1
 
 
 _PACKAGES = {"highs": "highspy", "scip": "pyscipopt", "gurobi": "gurobipy"}

@@ -150,7 +150,7 @@ class GurobiProgram(_Gurobi):
 
     def __init__(self, program: Program) -> None:
         p, fixed = program.linear.size, program.fixed
-        super().__init__(p - fixed)
+        super().__init__(program.count)
         model = self._model
         with _explained(self._api):
             beta = model.addMVar(p, lb=-1.0, ub=1.0)
@@ -166,11 +166,11 @@ class GurobiProgram(_Gurobi):
                 xi = model.addMVar(program.rows.shape[0], lb=0.0)
                 model.addConstr(xi + program.rows @ beta >= 1.0)
                 value = value + program.unit * xi.sum()
-            free, wide = beta[fixed:], theta[fixed:]
-            model.addConstr(free <= self._z)
-            model.addConstr(free >= -self._z)
+            free, wide, chosen = beta[fixed:], theta[fixed:], self._z[program.binary]
+            model.addConstr(free <= chosen)
+            model.addConstr(free >= -chosen)
             for j in range(p - fixed):
-                model.addConstr(free[j] * free[j] <= wide[j] * self._z[j])
+                model.addConstr(free[j] * free[j] <= wide[j] * chosen[j])
             for j in range(fixed):
                 model.addConstr(beta[j] * beta[j] <= theta[j])
             model.setObjective(value)

@@ -33,14 +33,14 @@ class ScipProgram(Model):
         total = self._api.quicksum
         beta = [model.addVar(lb=-1.0, ub=1.0) for _ in range(p)]
         theta = [model.addVar(lb=0.0, ub=1.0) for _ in range(p)]
-        self._z = z = [model.addVar(vtype="B") for _ in range(p - fixed)]
+        self._z = z = [model.addVar(vtype="B") for _ in range(program.count)]
         model.addCons(total(z) == program.choose)
         model.addCons(total(theta) <= 1.0)
         for j, (b, t) in enumerate(zip(beta, theta, strict=True)):
             if j < fixed:
                 model.addCons(b * b <= t)
                 continue
-            chosen = z[j - fixed]
+            chosen = z[int(program.binary[j - fixed])]
             model.addCons(b * b <= t * chosen)
             model.addCons(b <= chosen)
             model.addCons(b >= -chosen)
