@@ -27,7 +27,6 @@ from dpsubset.data import Schema, Table
 from dpsubset.data.target import Target
 from dpsubset.errors import RefusedError, UnprovenError
 from dpsubset.losses import as_loss
-from dpsubset.mechanisms.offset import moved
 from dpsubset.planning.simulate import SHAPES, Setting, shaped_table
 from dpsubset.privacy import as_randomness
 from dpsubset.problem import Problem
@@ -58,6 +57,7 @@ class Candidate:
     radius: float = 1.0
     offset_share: float = 0.0
     ridge: float = 10.0
+    window_share: float | str = 0.0
 
     @property
     def labels(self) -> bool:
@@ -69,7 +69,8 @@ class Candidate:
         """How tables call it: the usual ridge and no offset are left out."""
         offset = f", offset {self.offset_share:g}" if self.offset_share else ""
         ridge = f", ridge {self.ridge:g}" if self.ridge != 10.0 else ""
-        return f"{self.loss}, radius {self.radius:g}{offset}{ridge}"
+        window = ", window" if self.window_share else ""
+        return f"{self.loss}{window}, radius {self.radius:g}{offset}{ridge}"
 
     def selection(self, schema: Schema, size: int, epsilon: float, seconds: float) -> Selection:
         """Return the question with these settings."""
@@ -80,6 +81,7 @@ class Candidate:
             radius=self.radius,
             ridge=self.ridge,
             offset_share=self.offset_share,
+            window_share=self.window_share,
             epsilon=epsilon,
             max_seconds=seconds,
         )
@@ -95,11 +97,13 @@ def _limited_by_work() -> Iterator[None]:
 def draws(
     selection: Selection, problem: Problem, seed: int, count: int, patience: float = np.inf
 ) -> Iterator[Support]:
-    """Release some supports one after the other, of one offset; without the constant column."""
+    """Release some supports one after the other, of one offset and window; without the constant."""
     randomness, constant = as_randomness(seed), problem.design.n_columns - 1
     with _limited_by_work():
-        if selection.offset is not None:
-            problem = moved(problem, selection.offset.draw(problem, randomness))
+        selection = selection.settled(problem.n_rows)
+        limits = selection.schema.target.limits
+        _, problem = selection.first.windowed(problem, limits, randomness)
+        _, problem = selection.first.started(problem, randomness)
         sampler = selection.made._sampler(problem)
         began = process_time()
         for k in range(count):
@@ -248,7 +252,7 @@ def _recovered(shape: str, candidate: Candidate, n: int) -> tuple[bool, bool, fl
         table = shaped_table(setting, n, seed)
         schema = Schema.of(None, setting.columns, bounds, target)
         selection = candidate.selection(schema, setting.size, setting.epsilon, SOONER)
-        offsets = 1 if selection.offset is None else OFFSETS
+        offsets = OFFSETS if selection.first else 1
         for k in range(offsets):
             each, drawn = RELEASES // offsets, 0
             watch = hardness_worker._Watch()

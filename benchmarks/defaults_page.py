@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ Rated = dict[Place, float]
 
 def candidate_of(line: Line) -> Candidate:
     """Return the settings of a line."""
-    return Candidate(line["loss"], line["radius"], line["offset_share"], line["ridge"])
+    window = line.get("window_share", 0.0)
+    return Candidate(line["loss"], line["radius"], line["offset_share"], line["ridge"], window)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -144,7 +146,7 @@ def compared(study: Study, first: Candidate | None = None) -> str:
 
 
 def _plain(candidate: Candidate) -> Candidate:
-    return Candidate(candidate.loss, candidate.radius)
+    return replace(candidate, offset_share=0.0, ridge=10.0)
 
 
 def _spent(line: Line) -> float:

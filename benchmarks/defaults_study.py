@@ -45,6 +45,10 @@ NUMBERS = tuple(
     for loss in ("huber:0.2", "huber:0.1", "huber:0.4", "absolute")
     for radius in (1.0, 0.5)
 )
+WINDOWED = tuple(
+    Candidate(loss, radius, window_share="auto")
+    for loss, radius in (("squared", 0.7), ("squared", 0.5), ("huber:1.0", 0.7))
+)
 LABELS = (
     *(
         Candidate(loss, radius)
@@ -101,8 +105,10 @@ def cells() -> Iterator[Line]:
     yield from _recovery(SIMULATED[:-2])
     yield from _real(VARIANTS, 0)
     yield from _recovery(SIMULATED[-2:])
+    yield from _recovery(WINDOWED)
+    yield from _real(WINDOWED, 0)
     for seed in range(1, SEEDS):
-        yield from _real((*NUMBERS, *LABELS), seed)
+        yield from _real((*WINDOWED, *NUMBERS, *LABELS), seed)
         yield from _eight(seed - 1)
         yield from _real(VARIANTS, seed)
 

@@ -1,4 +1,4 @@
-"""What is drawn before the columns: bounds of the target (T37), and an offset (T39)."""
+"""What is drawn before the columns: bounds of the target (T37), a window (T43), an offset (T39)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsubset.arrays import Floats
 from dpsubset.data.bounds import narrowed, rescale_target
 from dpsubset.data.target import ANY
 from dpsubset.mechanisms.offset import PrivateOffset, moved, with_target
 from dpsubset.mechanisms.target_bounds import TargetBounds
+from dpsubset.mechanisms.window import TargetWindow
 from dpsubset.privacy import Guarantee, Randomness
 from dpsubset.privacy.guarantee import decimal_sum
 from dpsubset.problem import Problem
@@ -21,30 +23,33 @@ Limits = tuple[float, float] | None
 
 @dataclass(frozen=True)
 class FirstDraws:
-    """Bounds of the target and an offset of all predictions, each of them drawn or not.
+    """Bounds of the target, a window of it and an offset of all predictions, each drawn or not.
 
     `limits` are the public bounds of the target; None for labels. `clip` narrows bounds of either
     kind.
     """
 
     bounds: TargetBounds | None
+    window: TargetWindow | None
     offset: PrivateOffset | None
     limits: Limits
     clip: float
 
     def __bool__(self) -> bool:
-        return self.bounds is not None or self.offset is not None
+        return bool(self._parts)
+
+    @property
+    def _parts(self) -> list[TargetBounds | PrivateOffset]:
+        return [part for part in (self.bounds, self.window, self.offset) if part is not None]
 
     @property
     def epsilon(self) -> float:
         """What they spend together."""
-        parts = (self.bounds, self.offset)
-        return decimal_sum([part.epsilon for part in parts if part is not None])
+        return decimal_sum([part.epsilon for part in self._parts])
 
     def guarantees(self, problem: Problem) -> list[Guarantee]:
         """Return what is guaranteed of each."""
-        parts = (self.bounds, self.offset)
-        return [part.guarantee(problem) for part in parts if part is not None]
+        return [part.guarantee(problem) for part in self._parts]
 
     def bounded(self, problem: Problem, randomness: Randomness) -> tuple[Limits, Problem]:
         """Return the bounds of the target, drawn if need be, and the problem within them."""
@@ -56,10 +61,21 @@ class FirstDraws:
 
     def within(self, problem: Problem, limits: tuple[float, float]) -> Problem:
         """Return a problem, read on the widest bounds, within others."""
-        target = rescale_target(problem.y * ANY[1], narrowed(limits, self.clip))
-        if problem.present is not None:  # a row without a target stays a row of zeros (T33d)
-            target = np.where(problem.present, target, 0.0)
-        return with_target(problem, target, problem.loss)
+        return _rescaled(problem, problem.y * ANY[1], narrowed(limits, self.clip))
+
+    def windowed(
+        self, problem: Problem, limits: Limits, randomness: Randomness
+    ) -> tuple[Limits, Problem]:
+        """Return the window of the target in its units, and the problem within it.
+
+        Without a window both are as they are.
+        """
+        if self.window is None:
+            return limits, problem
+        y, present = problem.y, problem.present
+        ends = self.window.draw(y if present is None else y[present], randomness)
+        told = (self.in_units(ends[0], limits), self.in_units(ends[1], limits))
+        return told, _rescaled(problem, y, ends)
 
     def started(self, problem: Problem, randomness: Randomness) -> tuple[float | None, Problem]:
         """Return an offset, if there is one, and the problem around it."""
@@ -74,3 +90,11 @@ class FirstDraws:
             return offset
         lower, upper = narrowed(limits, self.clip)
         return float(lower / 2 + upper / 2 + offset * (upper / 2 - lower / 2))
+
+
+def _rescaled(problem: Problem, target: Floats, limits: tuple[float, float]) -> Problem:
+    """Return the problem with its target clipped to limits and mapped onto [-1, 1]."""
+    target = rescale_target(target, limits)
+    if problem.present is not None:  # a row without a target stays a row of zeros (T33d)
+        target = np.where(problem.present, target, 0.0)
+    return with_target(problem, target, problem.loss)

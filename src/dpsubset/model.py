@@ -82,24 +82,25 @@ class Model(ModelQuestion, Selection):
 
     def settled(self, rows: int) -> Self:
         """Return the same with an offset's share: where none was given, by a public rule (T42)."""
-        if self.offset_share is not None:
-            return self
-        share = self._ruled_share(rows)
-        return replace(self, offset_share=share, seed=self.checked_seed)
+        model = super().settled(rows)
+        if model.offset_share is not None:
+            return model
+        share = model._ruled_share(rows)
+        return replace(model, offset_share=share, seed=model.checked_seed)
 
-    def _checked_share(self, name: str, none: str) -> float:
+    def _checked_share(self, name: str, none: str, *, or_auto: bool = False) -> float:
         if name == "offset_share" and self.offset_share is None:
             return self._ruled_share(None)  # before there are rows
-        return super()._checked_share(name, none)
+        return super()._checked_share(name, none, or_auto=or_auto)
 
     def _ruled_share(self, rows: int | None) -> float:
         """Return the part of epsilon for an offset that is as exact as a first guess need be."""
         loss = chosen_loss(self.coefficients, self.coefficient_loss, self._labels)
         if not (self.intercept and has_offset(loss)):
             return 0.0
-        # An object brings its own epsilon, and the target's bounds take theirs.
+        # An object brings its own epsilon; the target's bounds and window take theirs.
         taken = [self.mechanism.epsilon] if isinstance(self.mechanism, Mechanism) else []
-        taken += [] if self.target_bounds is None else [self.target_bounds.epsilon]
+        taken += [part.epsilon for part in (self.target_bounds, self.window) if part is not None]
         free = max(0.0, 1.0 - math.fsum(taken) / positive(self.epsilon, "epsilon"))
         known = self.public_rows(rows)
         if known is None:
@@ -112,7 +113,9 @@ class Model(ModelQuestion, Selection):
         return self.schema.target.limits is None
 
     def _check_offset(self) -> None:
-        """Refuse nothing that the guarantee does not: coefficients may have an offset alone."""
+        """Refuse a window where a selection would; coefficients may have an offset alone."""
+        if self.window is not None:
+            self._check_before(self._called("window_share"), scored=True)
 
     @cached_property
     def _around(self) -> bool:
@@ -122,6 +125,7 @@ class Model(ModelQuestion, Selection):
         """
         return (
             self.offset is not None
+            and self.window is None  # which is around the target itself
             and not isinstance(self.made, (SampleAggregate, LassoStability))
             and has_offset(as_loss(self.loss))
             and self.made.guarantee(self.rehearsal()).condition is None
@@ -228,6 +232,7 @@ class Model(ModelQuestion, Selection):
             start, fit = self.first.started(self.fit_problem(scored), randomness)
             if start is not None and self._around:
                 scored = moved(scored, start)
+            _, scored = self.first.windowed(scored, limits, randomness)
             support = self.made.chosen(scored, randomness)
             values = self.method.fitted(fit, support, randomness)
             line = self._in_words(problem, support, values, start, limits)

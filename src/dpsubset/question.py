@@ -18,22 +18,29 @@ MECHANISM_NAMES = (
 )
 
 
-def default_loss(labels: bool) -> str:
+WINDOWED = ("permute-and-flip", "exponential", "stepwise")  # mechanisms with a window by default
+
+
+def default_loss(labels: bool, windowed: bool = False) -> str:
     """Return the loss of a selection where none is named.
 
-    >>> default_loss(labels=True)
-    'logistic'
+    >>> default_loss(labels=True), default_loss(labels=False, windowed=True)
+    ('logistic', 'squared')
     """
-    return "logistic" if labels else "huber:0.2"
+    if labels:
+        return "logistic"
+    return "squared" if windowed else "huber:0.2"
 
 
-def default_radius(labels: bool) -> float:
+def default_radius(labels: bool, windowed: bool = False) -> float:
     """Return the largest norm of the coefficients where none is given.
 
-    >>> default_radius(labels=False)
-    0.5
+    >>> default_radius(labels=False), default_radius(labels=False, windowed=True)
+    (0.5, 0.7)
     """
-    return 1.0 if labels else 0.5
+    if labels:
+        return 1.0
+    return 0.7 if windowed else 0.5
 
 
 def option(default: Any, group: str, text: str, typed: Any = None) -> Any:
@@ -70,7 +77,8 @@ class Question:
         "question",
         "For a target of numbers: squared, absolute, quantile, huber, with a parameter as in "
         "quantile:0.9 and huber:0.1. For two classes: hinge, logistic, huber_hinge; the target "
-        "needs no bounds then. If not given, huber:0.2; logistic where classes are named.",
+        "needs no bounds then. If not given, squared within a private window of the target (see "
+        "--window-share); logistic where classes are named.",
         str | None,
     )
     class_weights: Any = option(
@@ -100,7 +108,10 @@ class Question:
     )
     clip: float = option(1.0, "question", "Clip values to this central fraction of the bounds.")
     radius: float | None = option(
-        None, "question", "Largest norm of the coefficients; if not given 0.5, for labels 1."
+        None,
+        "question",
+        "Largest norm of the coefficients; if not given 0.7 within a window, 0.5 without, for "
+        "labels 1.",
     )
     ridge: float = option(10.0, "question", "Weight of the squared coefficients.")
     epsilon: float = option(1.0, "privacy", "The privacy budget of a release.")
@@ -122,6 +133,15 @@ class Question:
         "privacy",
         "With --private-target-bounds: the part of epsilon that buys bounds of the target, around "
         "two private quantiles of it.",
+    )
+    window_share: Any = option(
+        None,
+        "privacy",
+        "The part of epsilon that buys a window of a target of numbers, around two private "
+        "quartiles: the selection clips the target to it, so that a row counts by what is usual. "
+        "auto: 200 / (epsilon n), at least 0.001 and at most 0.1 (0.1 under add-remove); 0 for "
+        "none. If not given, auto where no loss is named, 0 otherwise.",
+        str | None,
     )
     seed: Any = option(
         None,

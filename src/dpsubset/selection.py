@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
@@ -30,6 +31,7 @@ from dpsubset.mechanisms import Exponential, Mechanism, PermuteAndFlip, Release
 from dpsubset.mechanisms.named import OWN_OPTIONS, UNSCALED, make_mechanism
 from dpsubset.mechanisms.offset import PrivateOffset, widest
 from dpsubset.mechanisms.target_bounds import TargetBounds
+from dpsubset.mechanisms.window import TargetWindow
 from dpsubset.privacy import Guarantee, as_randomness, compose
 from dpsubset.privacy.guarantee import (
     decimal_rest,
@@ -40,7 +42,7 @@ from dpsubset.privacy.guarantee import (
 )
 from dpsubset.privacy.ledger import LedgerLike, as_ledger
 from dpsubset.problem import Origin, Problem, check_false_columns
-from dpsubset.question import Question, default_loss, default_radius
+from dpsubset.question import WINDOWED, Question, default_loss, default_radius
 from dpsubset.records import charging
 
 __all__ = ["Selection", "check_seed", "loss_name", "shortfall", "with_share"]
@@ -50,6 +52,10 @@ __all__ = ["Selection", "check_seed", "loss_name", "shortfall", "with_share"]
 _LARGE_EPSILON = 3.0
 _HARD_BENT = (8, 10_000)
 _HARD_STRAIGHT = (5, 1000)
+
+AUTO = "auto"
+_WINDOW = 200.0  # epsilon n that a window needs
+_LEAST_WINDOW, _MOST_WINDOW = 0.001, 0.1  # of epsilon
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,17 +103,29 @@ class Selection(Question):
         """
         if isinstance(self.mechanism, Mechanism):
             object.__setattr__(self, "mechanism", copy(self.mechanism))
-        labels = self.schema.target.limits is None
+        self._settle_window()
+        labels, windowed = self.schema.target.limits is None, self.window_share != 0
         if self.loss is None:
-            object.__setattr__(self, "loss", default_loss(labels))
+            object.__setattr__(self, "loss", default_loss(labels, windowed))
         if self.radius is None:
-            object.__setattr__(self, "radius", default_radius(labels))
+            object.__setattr__(self, "radius", default_radius(labels, windowed))
         for name in (f.name for f in fields(self) if f.metadata):
             value = getattr(self, name)
             if isinstance(value, np.generic):
                 object.__setattr__(self, name, value.item())
             elif isinstance(value, Fraction):
                 object.__setattr__(self, name, float(value))
+
+    def _settle_window(self) -> None:
+        """Decide whether there is a window where nothing is said; read a share that was typed."""
+        share, target = self.window_share, self.schema.target
+        if share is None:
+            usual = target.limits is not None and not target.private and self.loss is None
+            share = AUTO if usual and self.mechanism in WINDOWED else 0.0
+        elif isinstance(share, str) and share != AUTO:
+            with suppress(ValueError):  # refused with all others that are no numbers
+                share = float(share)
+        object.__setattr__(self, "window_share", share)
 
     def _check_table(self) -> None:
         named = isinstance(self.table, str) and self.table.strip()
@@ -210,17 +228,43 @@ class Selection(Question):
         return TargetBounds(self._part(share), self._relation)
 
     @cached_property
+    def window(self) -> TargetWindow | None:
+        """What draws a window of the target for the selection, if there is to be one (T43)."""
+        share = self.window_share
+        if share == AUTO:
+            share = self._ruled_window(None)  # before there are rows
+        else:
+            share = self._checked_share("window_share", "no window", or_auto=True)
+        if share == 0:
+            return None
+        if self.schema.target.limits is None or self.schema.target.private:
+            raise InputError(
+                f"{self._called('window_share')} is for a target of numbers with public bounds: "
+                "leave it at 0"
+            )
+        return TargetWindow(self._part(share), self._relation)
+
+    def _ruled_window(self, rows: int | None) -> float:
+        """Return the part of epsilon for a window, by a public rule (T43)."""
+        known = self.public_rows(rows)
+        if known is None:
+            return _MOST_WINDOW
+        wanted = _WINDOW / (max(known, 1) * positive(self.epsilon, "epsilon"))
+        return round(min(_MOST_WINDOW, max(_LEAST_WINDOW, wanted)), 4)
+
+    @cached_property
     def first(self) -> FirstDraws:
         """All that is drawn before the columns."""
         limits = self.schema.target.limits
-        return FirstDraws(self.target_bounds, self.offset, limits, self.clip)
+        return FirstDraws(self.target_bounds, self.window, self.offset, limits, self.clip)
 
-    def _checked_share(self, name: str, none: str) -> float:
+    def _checked_share(self, name: str, none: str, *, or_auto: bool = False) -> float:
         share = getattr(self, name)
         good = isinstance(share, Real) and not isinstance(share, bool)
         if not (good and 0.0 <= share < 1.0):
+            other = ", or auto" if or_auto else ""
             raise InputError(
-                f"{self._called(name)} must be 0 ({none}) or a number below 1, not {share!r}"
+                f"{self._called(name)} must be 0 ({none}) or a number below 1{other}, not {share!r}"
             )
         return float(share)
 
@@ -239,22 +283,27 @@ class Selection(Question):
         """Refuse an offset where it would change nothing, or its guarantee would not hold."""
         if not self.first:  # its shares are checked by that
             return
-        name = self._called("target_bounds_share" if self.offset is None else "offset_share")
+        given = "target_bounds_share" if self.window is None else "window_share"
+        name = self._called(given if self.offset is None else "offset_share")
+        self._check_before(name, scored=bool(self.offset or self.window))
+        if self.schema.target.limits is None and self.schema.target.classes is None:
+            raise InputError(
+                f"{name} tells which of the two classes is the larger one, so which is which must "
+                "be public: give classes=(first, second), or --classes first,second"
+            )
+
+    def _check_before(self, name: str, *, scored: bool) -> None:
+        """Refuse what is drawn before the columns where the mechanism does not allow it."""
         if not isinstance(self.mechanism, str):
             raise InputError(
                 f"{name} is for mechanisms by name: a mechanism object brings its own epsilon"
             )
-        if self.mechanism in UNSCALED and self.offset is not None:
+        if self.mechanism in UNSCALED and scored:
             raise InputError(f"{self.mechanism} looks at no scores: leave {name} at 0")
         if self.made.guarantee(self.rehearsal()).condition is not None:
             raise InputError(
                 f"the guarantee of {self.mechanism} has a condition on the table, which {name} "
                 "would change: leave it out, or choose a mechanism without a condition"
-            )
-        if self.schema.target.limits is None and self.schema.target.classes is None:
-            raise InputError(
-                f"{name} tells which of the two classes is the larger one, so which is which must "
-                "be public: give classes=(first, second), or --classes first,second"
             )
 
     @property
@@ -300,14 +349,17 @@ class Selection(Question):
         whole, spent = positive(self.epsilon, "epsilon"), self.first.epsilon
         if not spent < whole:
             raise InputError(
-                f"{self._called('offset_share')} and {self._called('target_bounds_share')} leave "
-                "nothing of epsilon for the selection: make them smaller"
+                f"{self._called('offset_share')}, {self._called('window_share')} and "
+                f"{self._called('target_bounds_share')} leave nothing of epsilon for the "
+                "selection: make them smaller"
             )
         return decimal_rest(whole, spent)
 
     def settled(self, rows: int) -> Self:
         """Return the same with all that depends on the number of rows, where that is public."""
-        return self
+        if self.window_share != AUTO:
+            return self
+        return replace(self, window_share=self._ruled_window(rows), seed=self.checked_seed)
 
     def public_rows(self, rows: int | None) -> int | None:
         """Return how many rows public rules may count on: a table's, or what the schema says.
@@ -386,6 +438,8 @@ class Selection(Question):
             asked |= {"max_size": int(self.max_size), "false_columns": float(self.false_columns)}
         if self.offset is not None:
             asked["offset_share"] = self.offset_share
+        if self.window is not None:
+            asked["window_share"] = self.window_share
         if self.target_bounds is not None:
             asked |= {"target_bounds": PRIVATE, "target_bounds_share": self.target_bounds_share}
         if schema.target.classes is not None:
@@ -469,10 +523,11 @@ class Selection(Question):
         asked, origin = self.made.asked(problem), problem.origin
         with charging(ledger, promise, asked) as write:
             limits, scored = self.first.bounded(problem, randomness)
+            limits, scored = self.first.windowed(scored, limits, randomness)
             start, scored = self.first.started(scored, randomness)
             support = self.made.chosen(scored, randomness)
             told = None if start is None else self.first.in_units(start, limits)
-            drawn = None if self.target_bounds is None else limits
+            drawn = limits if self.target_bounds or self.window else None
             release = Release.of(origin, support, promise, asked, told, drawn)
             write(release.to_dict()["released"])
         return release

@@ -181,6 +181,7 @@ random_state, ledger, table_name
 
     bounds_y: Any = None
     target_bounds_share: Any = 0.1
+    window_share: Any = None
 
     def fit(self, X: Any, y: Any) -> SubsetRegressor:
         """Select columns and fit coefficients; this spends the privacy budget.

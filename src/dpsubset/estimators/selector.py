@@ -60,14 +60,20 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     target_bounds_share : float, default=0.1
         With bounds_y="private": the part of epsilon that buys them. They are released, as
         `release_.target_bounds`.
+    window_share : float or "auto", default=None
+        The part of epsilon that buys a window of a target of numbers, around two private
+        quartiles: the selection clips the target to it, so that a row counts by what is usual.
+        "auto" is 200 / (epsilon n), at least 0.001 and at most 0.1; 0.1 under add-remove, where n
+        is private. By default "auto" where no loss is named, and 0 otherwise. The window is
+        released, as `release_.target_bounds`.
     schema : Schema, dict or path, default=None
         What is public about the table, in place of `bounds_X`, `bounds_y` and `classes`: numbers
         with bounds, truth values, categories with levels, dates, and what missing values count as
         (docs/schema.md). A category is one feature, in or out as a whole. Nothing that a row holds
         makes a fit fail then.
     loss : str or Loss, default=None
-        The loss whose best subset is wanted, on the scale [-1, 1]: by default "huber:0.2", and
-        "logistic" where `classes` are named. For a target of numbers:
+        The loss whose best subset is wanted, on the scale [-1, 1]: by default "squared" within a
+        private window (`window_share`), and "logistic" where `classes` are named. For a target of numbers:
         "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
         "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
         "huber:0.1"; or give an object of `dpsubset.losses`.
@@ -93,8 +99,8 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         mapped onto [-1, 1]. Where most values lie near the middle, 0.5 halves the rows that a
         selection needs; where they lie near one of the bounds it does harm.
     radius : float, default=None
-        Largest Euclidean norm of the coefficients, on the scale [-1, 1]; 0.5 if not given, and 1
-        for labels.
+        Largest Euclidean norm of the coefficients, on the scale [-1, 1]; if not given 0.7 within
+        a window, 0.5 without, and 1 for labels.
     ridge : float, default=10.0
         Weight of the coefficients' squared norm.
     always_include, exclude : sequence of names or indices, default=()
@@ -160,6 +166,7 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
 
     bounds_y: Any = None
     target_bounds_share: Any = 0.1
+    window_share: Any = None
     classes: Any = None
     class_weights: Any = None
     offset_share: Any = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
@@ -38,6 +39,8 @@ class TargetBounds:
 
     epsilon: float
     neighbours: str
+    name: ClassVar[str] = "private bounds of the target"
+    grid: ClassVar[Floats] = GRID
 
     def __post_init__(self) -> None:
         positive(self.epsilon, "epsilon of the target's bounds")
@@ -48,7 +51,7 @@ class TargetBounds:
         moves = self._sensitivity()
         return with_bounded_range(
             Guarantee(
-                "private bounds of the target",
+                self.name,
                 self.epsilon,
                 self.neighbours,
                 moves,
@@ -65,14 +68,17 @@ class TargetBounds:
         # A row moves scores up and down: adding one is no better than replacing one.
         kappa = exponent(self.epsilon / 2.0, self._sensitivity(), "replace-one")
         ordered = np.sort(y)
-        logs = [-kappa * rank_misses(ordered, GRID[1:-1], share) for share in QUANTILES]
+        logs = [-kappa * rank_misses(ordered, self.grid[1:-1], share) for share in QUANTILES]
         low, high = (np.asarray(law - logsumexp(law)) for law in logs)
         return low, high
 
     def draw(self, y: Floats, randomness: Randomness) -> tuple[float, float]:
         """Draw both quantiles and return the bounds that follow; charge nothing."""
         first, second = (draw_index(law, randomness) for law in self.probabilities(y))
-        return between(int(first), int(second))
+        return self._between(int(first), int(second))
+
+    def _between(self, first: int, second: int) -> tuple[float, float]:
+        return between(first, second)
 
     def _sensitivity(self) -> float:
         """Return how far one row moves a score."""

@@ -194,7 +194,7 @@ def one_pass(problem: Problem) -> float:
     A feature of several columns takes longer.
     """
     width = float(problem.features.widths[problem.free].mean())
-    return _BOUND * problem.n_supports * width**_WIDER
+    return float(_BOUND * problem.n_supports * width**_WIDER)
 
 
 class _Room:
@@ -435,10 +435,10 @@ class Covering:
         self._changed()
 
     def _not_streamed(self) -> NDArray[np.int64]:
-        """Return the parts of some weight that further forms raise; streamed ones wait (`_lift`)."""
+        """Return parts of some weight that further forms raise; streamed ones wait for draws."""
         least = self._log_mass - math.log(self._masses.size) - _NEGLIGIBLE
-        heavy = np.flatnonzero(self._masses >= least)
-        return heavy[self._parts.offset[heavy] != walk.STREAMED]
+        heavy = self._masses >= least
+        return np.flatnonzero(heavy & (self._parts.offset != walk.STREAMED))
 
     def _support(self, chosen: NDArray[np.int64]) -> Support:
         columns = [*self.problem.include, *self._order[chosen].tolist()]

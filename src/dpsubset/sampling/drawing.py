@@ -27,6 +27,7 @@ _REFINED = 12  # refinements of a partition in one draw before a covering is tri
 _QUICK = 12.0  # seconds in which all supports may be bounded one by one
 _DESCENT = 2e-7  # seconds of a refinement by fits, for each entry of the table
 _FEWEST = 2  # refinements by fits that are made in any case
+_BY_MOMENTS = 0.05  # seconds of a refinement by moments, or a little more
 _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
 _REFINED_WIDE = 400  # the same for tables of very many columns
 _PAIRS = 75_000  # pairs of columns that cost as much as a refinement by fits
@@ -88,7 +89,7 @@ class _Samplers:
                 cost = one_pass(problem) / (_DESCENT * n * p)
                 self._most = min(max(cost, _FEWEST), _REFINED)
         elif self._walkable:
-            self._most = _REFINED if self._quick else _REFINED_BY_MOMENTS
+            self._most = min(max(one_pass(problem) / _BY_MOMENTS, _REFINED), _REFINED_BY_MOMENTS)
 
     def proportional(self, source: RandomSource, tries: Tries | None = None) -> Support | None:
         """Draw with probability proportional to exp(-kappa R(S)); None if it is too late."""
