@@ -73,8 +73,8 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         makes a fit fail then.
     loss : str or Loss, default=None
         The loss whose best subset is wanted, on the scale [-1, 1]: by default "squared" within a
-        private window (`window_share`), and "logistic" where `classes` are named. For a target of numbers:
-        "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
+        private window (`window_share`), and "logistic" where `classes` are named. For a target of
+        numbers: "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
         "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
         "huber:0.1"; or give an object of `dpsubset.losses`.
     classes : pair, default=None

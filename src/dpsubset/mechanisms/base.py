@@ -56,8 +56,8 @@ class Release:
     `support` are positions among the owner's columns, `columns` their names, if they have any;
     `asked` are the public settings. `offset` is what all predictions start from, if that was asked
     for: in the units of the target, or log odds of the second class. `target_bounds` are those
-    within which the target was looked at, if they were drawn, too. `levels` are those of the released columns that have
-    some, by name.
+    within which the target was looked at, if they were drawn, too. `levels` are those of the
+    released columns that have some, by name.
 
     >>> Release((1, 4), Guarantee("exponential mechanism", 1.0, "replace-one", 4.0))
     <Release: columns 1, 4; exponential mechanism, epsilon 1, replace-one>
