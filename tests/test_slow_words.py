@@ -21,7 +21,8 @@ def words(rows: int, **options) -> str | None:
         (20, {}),
         (2000, {"epsilon": 1.0, "loss": "absolute"}),
         (2000, {"epsilon": 3.0, "loss": "squared", "size": 8}),
-        (2000, {"epsilon": 3.0, "size": 8}),
+        (2000, {"epsilon": 3.0, "size": 8, "loss": "huber:0.2"}),
+        (10_000, {"epsilon": 3.0, "size": 8}),
         (20, {"epsilon": 3.0, "loss": "absolute"}),
         (2000, {"epsilon": 3.0, "loss": "absolute", "mechanism": "stepwise"}),
     ],
@@ -34,7 +35,7 @@ def test_easy_settings_are_not_named(rows: int, options: dict) -> None:
     ("rows", "options"),
     [
         (2000, {"epsilon": 3.0, "loss": "absolute"}),
-        (10_000, {"epsilon": 3.0, "size": 8}),
+        (10_000, {"epsilon": 3.0, "size": 8, "loss": "huber:0.2"}),
         (2000, {"epsilon": 10.0, "loss": "quantile:0.9", "mechanism": "exponential"}),
     ],
 )

@@ -32,7 +32,7 @@ from dpsubset.mechanisms.named import OWN_OPTIONS, UNSCALED, make_mechanism
 from dpsubset.mechanisms.offset import PrivateOffset, widest
 from dpsubset.mechanisms.target_bounds import TargetBounds
 from dpsubset.mechanisms.window import TargetWindow
-from dpsubset.privacy import Guarantee, as_randomness, compose
+from dpsubset.privacy import Guarantee, as_randomness, check_neighbours, compose
 from dpsubset.privacy.guarantee import (
     decimal_rest,
     decimal_sum,
@@ -54,6 +54,7 @@ _HARD_BENT = (8, 10_000)
 _HARD_STRAIGHT = (5, 1000)
 
 AUTO = "auto"
+_MANY = 5000.0  # epsilon n from which numbers are selected within a window
 _WINDOW = 200.0  # epsilon n that a window needs
 _LEAST_WINDOW, _MOST_WINDOW = 0.001, 0.1  # of epsilon
 
@@ -62,7 +63,8 @@ _LEAST_WINDOW, _MOST_WINDOW = 0.001, 0.1  # of epsilon
 class Selection(Question):
     """Which columns of a table best explain its target? All settings, public and checked.
 
-    `called` says how the caller names fields that go by another name, for error messages.
+    `called` says how the caller names fields that go by another name, for error messages. `counted`
+    and `given` are for `settled`: the number of rows, and what was asked before it was known.
 
     >>> from dpsubset.data.target import Target
     >>> schema = Schema.of(("age", "dose"), 2, (0, 10), Target((0.0, 1.0)))
@@ -75,6 +77,8 @@ class Selection(Question):
     schema: Schema
     table: str | None = None
     called: Mapping[str, str] = field(default_factory=dict, repr=False)
+    counted: int | None = field(default=None, repr=False)
+    given: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self._make_plain()
@@ -103,12 +107,7 @@ class Selection(Question):
         """
         if isinstance(self.mechanism, Mechanism):
             object.__setattr__(self, "mechanism", copy(self.mechanism))
-        self._settle_window()
-        labels, windowed = self.schema.target.limits is None, self.window_share != 0
-        if self.loss is None:
-            object.__setattr__(self, "loss", default_loss(labels, windowed))
-        if self.radius is None:
-            object.__setattr__(self, "radius", default_radius(labels, windowed))
+        self._settle_loss()
         for name in (f.name for f in fields(self) if f.metadata):
             value = getattr(self, name)
             if isinstance(value, np.generic):
@@ -116,16 +115,57 @@ class Selection(Question):
             elif isinstance(value, Fraction):
                 object.__setattr__(self, name, float(value))
 
-    def _settle_window(self) -> None:
-        """Decide whether there is a window where nothing is said; read a share that was typed."""
-        share, target = self.window_share, self.schema.target
-        if share is None:
-            usual = target.limits is not None and not target.private and self.loss is None
-            share = AUTO if usual and self.mechanism in WINDOWED else 0.0
-        elif isinstance(share, str) and share != AUTO:
+    def _settle_loss(self) -> None:
+        """Choose loss, window and radius where nothing is said, by public rules (T43).
+
+        Those that look at the number of rows are followed anew by `settled`; until then they take
+        it for unknown.
+        """
+        target, share = self.schema.target, self.window_share
+        labels = target.limits is None
+        if isinstance(share, str) and share != AUTO:
             with suppress(ValueError):  # refused with all others that are no numbers
                 share = float(share)
+        open_loss = share is None and self.loss is None and self.mechanism in WINDOWED
+        if open_loss and not labels and not target.private:
+            share = AUTO if self._many_rows() else 0.0
+            self._await_rows("loss", "radius", "window_share")
+        elif share is None:
+            share = 0.0
+        elif share == AUTO:
+            self._await_rows("window_share")
+        if self.loss is None:
+            object.__setattr__(self, "loss", default_loss(labels, windowed=share != 0))
+        if self.radius is None:
+            object.__setattr__(self, "radius", default_radius(labels, windowed=share != 0))
+        if share == AUTO:
+            share = self._ruled_window()
         object.__setattr__(self, "window_share", share)
+
+    def _await_rows(self, *names: str) -> None:
+        if self.counted is None:
+            object.__setattr__(self, "given", {name: getattr(self, name) for name in names})
+
+    def _many_rows(self) -> bool:
+        """Whether a window can be had for little; where the number of rows is unknown it is."""
+        budget = self._budget()
+        return budget is None or budget >= _MANY
+
+    def _budget(self) -> float | None:
+        """Return epsilon times the number of rows, where public rules know it."""
+        known = self.public_rows(self.counted)
+        try:
+            check_neighbours(self._relation)
+            return known if known is None else known * positive(self.epsilon, "epsilon")
+        except InputError:  # what is bad is refused with all else that is bad
+            return 0.0
+
+    def _ruled_window(self) -> float:
+        """Return the part of epsilon for a window."""
+        budget = self._budget()
+        if budget is None:
+            return _MOST_WINDOW
+        return round(min(_MOST_WINDOW, max(_LEAST_WINDOW, _WINDOW / max(budget, 1e-9))), 4)
 
     def _check_table(self) -> None:
         named = isinstance(self.table, str) and self.table.strip()
@@ -230,11 +270,7 @@ class Selection(Question):
     @cached_property
     def window(self) -> TargetWindow | None:
         """What draws a window of the target for the selection, if there is to be one (T43)."""
-        share = self.window_share
-        if share == AUTO:
-            share = self._ruled_window(None)  # before there are rows
-        else:
-            share = self._checked_share("window_share", "no window", or_auto=True)
+        share = self._checked_share("window_share", "no window", or_auto=True)
         if share == 0:
             return None
         if self.schema.target.limits is None or self.schema.target.private:
@@ -243,14 +279,6 @@ class Selection(Question):
                 "leave it at 0"
             )
         return TargetWindow(self._part(share), self._relation)
-
-    def _ruled_window(self, rows: int | None) -> float:
-        """Return the part of epsilon for a window, by a public rule (T43)."""
-        known = self.public_rows(rows)
-        if known is None:
-            return _MOST_WINDOW
-        wanted = _WINDOW / (max(known, 1) * positive(self.epsilon, "epsilon"))
-        return round(min(_MOST_WINDOW, max(_LEAST_WINDOW, wanted)), 4)
 
     @cached_property
     def first(self) -> FirstDraws:
@@ -357,9 +385,9 @@ class Selection(Question):
 
     def settled(self, rows: int) -> Self:
         """Return the same with all that depends on the number of rows, where that is public."""
-        if self.window_share != AUTO:
+        if not self.given:
             return self
-        return replace(self, window_share=self._ruled_window(rows), seed=self.checked_seed)
+        return replace(self, **self.given, given={}, counted=rows, seed=self.checked_seed)
 
     def public_rows(self, rows: int | None) -> int | None:
         """Return how many rows public rules may count on: a table's, or what the schema says.
@@ -395,7 +423,7 @@ class Selection(Question):
             )
         size, include = self.largest_size, self._included
         visible = schema.n_columns
-        asked = self.settled(rows.design.n_rows).asked()
+        settled = self.settled(rows.design.n_rows)
         if self.intercept:
             # The constant column comes last, is always included, and no record shows it.
             size, include = size + 1, (*include, visible)
@@ -403,16 +431,16 @@ class Selection(Question):
             rows.design,
             rows.target,
             size=size,
-            loss=self.weighted(as_loss(self.loss)),
+            loss=self.weighted(as_loss(settled.loss)),
             x_bound=1.0,
             y_bound=1.0,
-            radius=positive(self.radius, "radius"),
+            radius=positive(settled.radius, "radius"),
             ridge=self.ridge,
             include=include,
             exclude=self._excluded,
             false_columns=self.false_columns if self.open_size else None,
             groups=rows.groups,
-            origin=Origin(asked, visible, schema.names, schema.levels),
+            origin=Origin(settled.asked(), visible, schema.names, schema.levels),
             present=rows.present,
         )
 
@@ -557,6 +585,7 @@ class Selection(Question):
         if not isinstance(self.mechanism, str) or isinstance(self.loss, Loss):
             raise InputError("a selection with objects for mechanism or loss has no plain form")
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.metadata}
+        plain |= self.given
         for name in ("always_include", "exclude"):
             plain[name] = [self.schema.label(j) for j in self._positions(name)]
         return {"schema": self.schema.to_dict(), "table": self.table, **plain}

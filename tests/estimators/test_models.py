@@ -478,6 +478,7 @@ def test_coefficients_get_the_rest_of_the_budget_and_the_released_columns(
         delta=1e-6,
         random_state=None,
         offset_share=0,
+        window_share=0,
     )
     model.fit(X, y)
     (mechanism, problem, chosen, source), (method, fit, columns, same) = spies.calls

@@ -170,7 +170,7 @@ def test_seeds_and_generators_repeat_the_draw(make: Any) -> None:
 
 def test_the_fitted_object_keeps_no_data_and_no_score() -> None:
     X, y = table()
-    fitted = selector().fit(X, y)
+    fitted = selector(loss="huber:0.2").fit(X, y)
     kept = set(vars(fitted)) - set(fitted.get_params())
     assert kept == {"support_", "release_", "guarantee_", "n_features_in_", "_lineage"}
     assert len(pickle.dumps(fitted)) < 5000
@@ -178,7 +178,7 @@ def test_the_fitted_object_keeps_no_data_and_no_score() -> None:
     assert set(vars(fitted.release_)) == held
     assert fitted.release_.offset is None
     assert fitted.release_.target_bounds is None
-    other = selector().fit(X[::-1], y[::-1])
+    other = selector(loss="huber:0.2").fit(X[::-1], y[::-1])
     assert fitted.release_.asked == other.release_.asked  # public
 
 
@@ -187,7 +187,7 @@ def test_an_intercept_keeps_a_column_from_serving_as_a_constant() -> None:
     X = rng.uniform(0, 100, (4000, 5))
     X[:, 2] = rng.uniform(88, 92, 4000)  # far from the middle of its bounds, unrelated to y
     y = 100 + 0.8 * (X[:, 0] - 50) + 0.8 * (X[:, 1] - 50) + rng.normal(size=4000)
-    given = {"bounds_X": (0, 100), "bounds_y": (0, 300)}
+    given = {"bounds_X": (0, 100), "bounds_y": (0, 300), "loss": "huber:0.2"}
     assert selector(**given).fit(X, y).release_.support == (0, 1)
     assert 2 in selector(**given, fit_intercept=False).fit(X, y).release_.support
 
@@ -195,7 +195,7 @@ def test_an_intercept_keeps_a_column_from_serving_as_a_constant() -> None:
 def test_an_intercept_is_included_and_not_released() -> None:
     X, y = table()
     X, y = np.abs(X), y / 40 + 19.0  # a target far from the middle of its bounds
-    fitted = selector(n_features_to_select=2, radius=2.0).fit(X, y)
+    fitted = selector(n_features_to_select=2, radius=2.0, loss="absolute").fit(X, y)
     assert fitted.support_.shape == (5,)
     assert fitted.support_.sum() == 2
     problem = Problem(

@@ -111,15 +111,15 @@ def table(rows: int = 4000) -> Table:
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_default_selects_within_a_window(relation: str) -> None:
-    selection = made(epsilon=1.0, neighbours=relation)
+    selection = made(epsilon=2.0, neighbours=relation)
     release = selection.release(table())
     assert release.columns == ("b",)
-    share = 0.05 if relation == "replace-one" else 0.1
+    share = 0.025 if relation == "replace-one" else 0.1
     assert release.asked["window_share"] == share
     assert release.asked["loss"] == "squared"
     low, high = release.target_bounds
     assert 0.0 <= low < 100 < high < 300
-    assert release.guarantee.epsilon == 1.0
+    assert release.guarantee.epsilon == 2.0
 
 
 def test_a_narrow_window_finds_what_wide_bounds_hide() -> None:
@@ -138,18 +138,39 @@ def test_a_narrow_window_finds_what_wide_bounds_hide() -> None:
 
 
 def test_shares_and_their_rule() -> None:
-    assert made().window_share == "auto"
     assert made(loss="huber:0.2").window_share == 0.0
     assert made(loss="huber:0.2").radius == 0.5
-    assert made().radius == 0.7
     assert made(window_share="0.25").window_share == 0.25
     assert made(mechanism="markov-chain").window_share == 0.0
-    assert made().settled(100).window_share == 0.1
+    assert made(loss="squared", window_share="auto").settled(100).window_share == 0.1
     assert made().settled(40_000).window_share == 0.005
     assert made().settled(10**9).window_share == 0.001
-    again = Selection.from_dict(made().to_dict())
-    assert again.window_share == "auto"
-    assert again.settled(40_000).asked() == made().settled(40_000).asked()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rows", "loss", "radius", "share"),
+    [
+        (1.0, 4999, "huber:0.2", 0.5, 0.0),
+        (1.0, 5000, "squared", 0.7, 0.04),
+        (0.1, 49_999, "huber:0.2", 0.5, 0.0),
+        (10.0, 500, "squared", 0.7, 0.04),
+    ],
+)
+def test_the_default_depends_on_rows_and_budget(
+    epsilon: float, rows: int, loss: str, radius: float, share: float
+) -> None:
+    settled = made(epsilon=epsilon).settled(rows)
+    assert (settled.loss, settled.radius, settled.window_share) == (loss, radius, share)
+    assert settled.settled(10**6) is settled
+    assert made(epsilon=epsilon, radius=2.0).settled(rows).radius == 2.0
+    again = Selection.from_dict(made(epsilon=epsilon).to_dict()).settled(rows)
+    assert again.asked() == settled.asked()
+
+
+def test_where_rows_are_private_the_default_does_not_look_at_them() -> None:
+    selection = made(neighbours="add-remove")
+    assert selection.settled(10).asked() == selection.settled(10**6).asked()
+    assert selection.settled(10).loss == "squared"
 
 
 @pytest.mark.parametrize("share", [1.0, -0.1, "half", True, math.nan])

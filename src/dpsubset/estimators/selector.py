@@ -64,17 +64,18 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         The part of epsilon that buys a window of a target of numbers, around two private
         quartiles: the selection clips the target to it, so that a row counts by what is usual.
         "auto" is 200 / (epsilon n), at least 0.001 and at most 0.1; 0.1 under add-remove, where n
-        is private. By default "auto" where no loss is named, and 0 otherwise. The window is
-        released, as `release_.target_bounds`.
+        is private. By default "auto" where no loss is named and epsilon n is 5000 or more, or n is
+        private; 0 otherwise. The window is released, as `release_.target_bounds`.
     schema : Schema, dict or path, default=None
         What is public about the table, in place of `bounds_X`, `bounds_y` and `classes`: numbers
         with bounds, truth values, categories with levels, dates, and what missing values count as
         (docs/schema.md). A category is one feature, in or out as a whole. Nothing that a row holds
         makes a fit fail then.
     loss : str or Loss, default=None
-        The loss whose best subset is wanted, on the scale [-1, 1]: by default "squared" within a
-        private window (`window_share`), and "logistic" where `classes` are named. For a target of
-        numbers: "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
+        The loss whose best subset is wanted, on the scale [-1, 1]: by default "logistic"
+        where `classes` are named; for numbers "huber:0.2", and "squared" within a private window
+        (`window_share`) from epsilon n = 5000 on, or where n is private. For a target of numbers:
+        "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
         "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
         "huber:0.1"; or give an object of `dpsubset.losses`.
     classes : pair, default=None
