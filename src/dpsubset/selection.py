@@ -156,9 +156,10 @@ class Selection(Question):
         known = self.public_rows(self.counted)
         try:
             check_neighbours(self._relation)
-            return known if known is None else known * positive(self.epsilon, "epsilon")
+            epsilon = positive(self.epsilon, "epsilon")
         except InputError:  # what is bad is refused with all else that is bad
             return 0.0
+        return None if known is None else known * epsilon
 
     def _ruled_window(self) -> float:
         """Return the part of epsilon for a window."""
