@@ -157,10 +157,10 @@ def test_draws_follow_the_enumerated_distribution(loss: str, neighbours: str) ->
     assert offsets.tolist() == pytest.approx(list(known))
     assert logs.tolist() == pytest.approx(list(known.values()), abs=1e-9)
     randomness = as_randomness(1)
-    drawn = Counter(round(private.draw(problem, randomness), 6) for _ in range(6000))
-    expected = 6000 * np.exp(logs)
+    drawn = Counter(round(private.draw(problem, randomness), 6) for _ in range(1500))
+    expected = 1500 * np.exp(logs)
     seen = np.array([drawn[round(o, 6)] for o in offsets.tolist()])
-    assert seen.sum() == 6000
+    assert seen.sum() == 1500
     usual = expected >= 5.0
     counts = np.append(seen[usual], seen[~usual].sum())
     means = np.append(expected[usual], expected[~usual].sum())
