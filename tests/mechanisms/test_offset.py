@@ -250,6 +250,7 @@ def small_family(loss: str, neighbours: str, seed: int) -> Family:
     return next(f for f in families(loss, neighbours, seed) if f.problems[0].n_columns == 3)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("mechanism", ["permute-and-flip", "exponential"])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
