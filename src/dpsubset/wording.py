@@ -39,6 +39,7 @@ def check_seed(random_state: Any, name: str) -> Any:
 def loss_name(loss: Loss) -> str:
     """Return the loss as users type it, with its parameter.
 
+    >>> from dpsubset.losses import as_loss
     >>> loss_name(as_loss("huber")), loss_name(as_loss("hinge"))
     ('huber:0.1', 'hinge')
     """
