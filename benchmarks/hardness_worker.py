@@ -26,8 +26,9 @@ from dpsubset.designs import Design
 from dpsubset.errors import UnprovenError
 from dpsubset.losses import as_loss
 from dpsubset.privacy import as_randomness
-from dpsubset.selection import Selection, loss_name
+from dpsubset.selection import Selection
 from dpsubset.warm import warm_up
+from dpsubset.wording import loss_name
 
 __all__ = ["MORE", "Passes", "Worker", "measure", "selection_of"]
 

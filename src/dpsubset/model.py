@@ -28,7 +28,8 @@ from dpsubset.privacy.ledger import LedgerLike
 from dpsubset.problem import Problem
 from dpsubset.question import ModelQuestion
 from dpsubset.records import charging, described
-from dpsubset.selection import Selection, loss_name, shortfall, with_share
+from dpsubset.selection import Selection
+from dpsubset.wording import loss_name, shortfall, with_share
 
 __all__ = ["METHODS", "Model"]
 

@@ -376,7 +376,7 @@ class Problem:
         k = self.most_columns
         scaling = 12 * (k + 4) * _UNIT
         if not self.quadratic:
-            return max(self.loss.precision, 1.1e-11 + 500 * (k + 2) * _UNIT + scaling)
+            return max(self.loss.precision, 1.1e-11 + 4 * (k + 2) * _UNIT + scaling)
         t_bound = reach or self.radius * self.x_bound * math.sqrt(self.size)
         trace = t_bound**2 + (k * self.y_bound**2 if self.ridge else 0.0)
         solving = 5 * (3 * k + 1) * _UNIT * trace / (self.y_bound + t_bound) ** 2

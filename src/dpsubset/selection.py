@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property, partial
 from numbers import Integral, Real
@@ -37,15 +37,15 @@ from dpsubset.privacy.guarantee import (
     decimal_rest,
     decimal_sum,
     rounded_down,
-    rounded_up,
     seeded_if,
 )
 from dpsubset.privacy.ledger import LedgerLike, as_ledger
 from dpsubset.problem import Origin, Problem, check_false_columns
 from dpsubset.question import WINDOWED, Question, default_loss, default_radius
 from dpsubset.records import charging
+from dpsubset.wording import check_seed, loss_name, shortfall, with_share
 
-__all__ = ["Selection", "check_seed", "loss_name", "shortfall", "with_share"]
+__all__ = ["Selection"]
 
 # From docs/hardness.md: sizes and rows from which some tables take long, for a loss that bends and
 # for one that is straight but for its kinks.
@@ -602,52 +602,3 @@ class Selection(Question):
             what = f"it has {', '.join(unknown)}" if unknown else "it has no schema"
             raise InputError(f"not a selection: {what}; give what Selection.to_dict returned")
         return cls(**{**given, "schema": Schema.from_dict(given["schema"])})
-
-
-def with_share(part: Guarantee) -> Guarantee:
-    """Return a guarantee whose name says what it takes of epsilon."""
-    return replace(part, mechanism=f"{part.mechanism} (epsilon {rounded_up(part.epsilon)})")
-
-
-def check_seed(random_state: Any, name: str) -> Any:
-    """Return what the mechanisms take: None, a whole number or a generator."""
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        return random_state
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
-    if not whole or random_state < 0:
-        allowed = "a whole number from 0 on"
-        if not name.startswith("--"):  # who types has no generator
-            allowed = f"None (a real release), {allowed}, or a numpy generator"
-        raise InputError(f"{name} must be {allowed}")
-    return int(random_state)
-
-
-def loss_name(loss: Loss) -> str:
-    """Return the loss as users type it, with its parameter.
-
-    >>> loss_name(as_loss("huber")), loss_name(as_loss("hinge"))
-    ('huber:0.1', 'hinge')
-    """
-    parameter = repr(loss).partition("(")[2].rstrip(")")
-    return f"{loss.name}:{parameter}" if parameter else loss.name
-
-
-def shortfall(guarantee: Guarantee, epsilon: float, delta: float = 0.0) -> str | None:
-    """Say in what a guarantee is weaker than the epsilon and delta asked for, if it is.
-
-    The text rests on the guarantee alone, so it is the same for all tables that count as
-    neighbours.
-    """
-    found = []
-    if guarantee.epsilon > epsilon:
-        found.append(
-            f"is {guarantee.epsilon}-differentially private, which is weaker than the epsilon of "
-            f"{epsilon} asked for"
-        )
-    if guarantee.delta > delta:
-        found.append(f"may fail to protect with a chance of {rounded_up(guarantee.delta)}")
-    if guarantee.condition:
-        found.append(f"is private only if {guarantee.condition}")
-    return f"the {guarantee.mechanism} {' and '.join(found)}" if found else None

@@ -38,6 +38,7 @@ def warm_up() -> None:
     grouped = [[3 * g, 3 * g + 1, 3 * g + 2] for g in range(10)]
     blocks = Problem(table.X, table.y, size=3, x_bound=0.5, y_bound=0.5, radius=1.1, groups=grouped)
     search.best(blocks)
+    MarkovChain(epsilon=1.0, steps=20).draw(blocks, 1, random_state=0)
 
 
 if __name__ == "__main__":

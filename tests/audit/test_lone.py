@@ -40,6 +40,7 @@ from dpsubset.data.target import Target
 from dpsubset.errors import InputError
 from dpsubset.labels import Labels
 from dpsubset.mechanisms import Mechanism
+from dpsubset.mechanisms.offset import PrivateOffset
 from dpsubset.model import Model
 from dpsubset.privacy import NEIGHBOURS
 
@@ -265,3 +266,19 @@ def test_laws_that_differ_in_support_are_infinitely_apart() -> None:
     assert one.apart(one) == 0.0
     moved = Shown({(0,): 0.0}, {(0,): np.array([0.5])}, {(0,): np.array([1.0, -1.0])})
     assert moved.apart(one) == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("name", ["SubsetRegressor, defaults", "SubsetClassifier, defaults"])
+def test_twin_an_offset_that_spends_more_than_its_share(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A default model as a whole: with so few rows its rules give the offset most of epsilon."""
+    right = PrivateOffset.probabilities
+
+    def greedy(self: PrivateOffset, problem: Any) -> Any:
+        return right(replace(self, epsilon=3.0 * self.epsilon), problem)
+
+    monkeypatch.setattr(PrivateOffset, "probabilities", greedy)
+    (finding,) = doors([name], ["replace-one"], pairs=20)
+    assert finding.largest > 1.05
+    assert not finding.passed

@@ -152,7 +152,7 @@ def test_probabilities_are_the_law_over_all_sizes(
     np.testing.assert_allclose(logs, law[order], rtol=0, atol=1e-7)
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("loss", LOSSES)
@@ -166,7 +166,7 @@ def test_draws_follow_it(
     assert p_value(shape, loss, mechanism, law, 1500) > FALSE_ALARM
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", MADE)
 def test_first_draws_follow_it(name: str, sampler: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,6 +339,7 @@ STEPS = {
 }
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic", "huber_hinge"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", STEPS)
@@ -352,7 +353,7 @@ def test_steps_that_may_stop(name: str, shape: str, loss: str) -> None:
         assert math.exp(log) == pytest.approx(expected[support], rel=1e-5, abs=1e-12)
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("limit", [None, 0], ids=["listed", "by envelopes"])
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic"])
 @pytest.mark.parametrize("shape", SHAPES)
@@ -401,6 +402,7 @@ AUDITED: dict[str, Any] = {
 }
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("name", AUDITED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +265,25 @@ def test_categories_and_indicators_are_single_features(container: str) -> None:
     columns = problem.design.n_columns
     assert columns == 4 + 2 + 4 + 1 + 1
     del selection
+
+
+@pytest.mark.parametrize(
+    "mechanism", ["markov-chain", "sample-aggregate", "lasso-stability", "top-r", "stepwise"]
+)
+def test_every_mechanism_selects_categories_as_one_feature(mechanism: str) -> None:
+    """Two categories explain the target; each is in or out as a whole."""
+    rng = np.random.default_rng(0)
+    n = 6000
+    one, two = rng.integers(0, 3, n), rng.integers(0, 4, n)
+    frame = pd.DataFrame({name: rng.uniform(0, 1, n) for name in "abcd"})
+    frame["one"], frame["two"] = np.array(list("xyz"))[one], np.array(list("pqrs"))[two]
+    y = 0.2 * one + 0.15 * (two == 2) + 0.02 * rng.normal(size=n)
+    lines = {name: [0, 1] for name in "abcd"} | {"one": list("xyz"), "two": list("pqrs")}
+    schema = {"columns": lines, "target": {"bounds": [0, 0.6]}}
+    chosen = SubsetSelector(
+        schema=schema, n_features_to_select=2, mechanism=mechanism, epsilon=30.0, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a guarantee that has a condition, or a delta
+        chosen.fit(frame, y)
+    assert chosen.get_feature_names_out().tolist() == ["one", "two"]

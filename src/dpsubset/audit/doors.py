@@ -41,6 +41,7 @@ __all__ = ["CONTAINERS", "DOORS", "Door", "DoorFinding", "Shown", "doors"]
 
 _NUMERICAL = 1e-9
 _RADIUS = 1.5
+_EVERY = 8  # offset of a model with its own rules
 _MANY = 16  # rows whose labels one label could exchange: enough to show in coefficients
 
 
@@ -262,23 +263,30 @@ def _selector(
     return _refused(law)
 
 
-def _model(kind: str) -> Callable[[RawTable, str, str, float, str], Shown]:
+def _model(kind: str, defaults: bool = False) -> Callable[[RawTable, str, str, float, str], Shown]:
+    """Return the distribution of a model; with `defaults` all rules are the model's own (T42)."""
+
     def shown(table: RawTable, container: str, loss: str, epsilon: float, relation: str) -> Shown:
         estimator = _estimator(kind, loss, epsilon, relation, True)
+        if defaults:
+            own = type(estimator)().get_params()
+            names = ("loss", "radius", "ridge", "offset_share", "coefficient_ridge")
+            estimator.set_params(**{name: own[name] for name in names})
 
         def law() -> Shown:
             model, problem = estimator._ask(Model, *CONTAINERS[container](table))
-            return _around_offsets(model.settled(problem.n_rows), problem, loss)
+            step = _EVERY if defaults else None
+            return _around_offsets(model.settled(problem.n_rows), problem, loss, step)
 
         return _refused(law)
 
     return shown
 
 
-def _around_offsets(model: Model, problem: Problem, loss: str) -> Shown:
+def _around_offsets(model: Model, problem: Problem, loss: str, step: int | None = None) -> Shown:
     """Return the joint distribution of offset, columns and coefficients, at some of the offsets.
 
-    An outcome is the offset's place and the support.
+    An outcome is the offset's place and the support. The offsets are three, or every so many.
     """
     fit = model.fit_problem(problem)
     if model.offset is None:
@@ -287,7 +295,9 @@ def _around_offsets(model: Model, problem: Problem, loss: str) -> Shown:
         return replace(shown, densities=coefficients)
     offsets, logs = model.offset.probabilities(fit)
     chances, densities = {}, {}
-    for place in (0, len(offsets) // 2, 3 * len(offsets) // 4):
+    count = len(offsets)
+    places = (0, count // 2, 3 * count // 4) if step is None else range(0, count, step)
+    for place in places:
         start = float(offsets[place])
         scored = moved(problem, start) if model._around else problem
         around = moved(fit, start)
@@ -385,6 +395,12 @@ DOORS: dict[str, Door] = {
     ),
     "SubsetClassifier": Door(
         ("logistic", "huber_hinge:0.5"), _model("SubsetClassifier"), _ALL, others=_MANY
+    ),
+    "SubsetRegressor, defaults": Door(
+        ("huber:0.2",), _model("SubsetRegressor", defaults=True), others=_MANY
+    ),
+    "SubsetClassifier, defaults": Door(
+        ("logistic",), _model("SubsetClassifier", defaults=True), others=_MANY
     ),
     "objective-perturbation": Door(
         ("squared", "huber:0.3", "logistic", "huber_hinge:0.5"), _perturbed, others=_MANY

@@ -29,7 +29,8 @@ def audit(
             "them with groups of columns, such as 'exponential, groups'; the first two and "
             "stepwise with an open size, such as 'exponential, size auto'; an estimator or a "
             "method for coefficients: SubsetSelector, 'SubsetSelector, classes found', "
-            "SubsetRegressor, SubsetClassifier, objective-perturbation, noisy-statistics, "
+            "SubsetRegressor, SubsetClassifier, 'SubsetRegressor, defaults', 'SubsetClassifier, "
+            "defaults', objective-perturbation, noisy-statistics, "
             "'CSV files'; or all."
         ),
     ] = "all",

@@ -51,7 +51,7 @@ def fit(
         from dpsubset.model import Model
         from dpsubset.model_file import write_model
         from dpsubset.privacy.ledger import as_ledger
-        from dpsubset.selection import shortfall
+        from dpsubset.wording import shortfall
 
         if given["mechanism"] == "all":
             raise InputError("a model rests on one selection: name one mechanism, not all")

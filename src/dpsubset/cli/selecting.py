@@ -16,7 +16,8 @@ from dpsubset.privacy import Guarantee, Ledger
 from dpsubset.privacy.guarantee import decimal_sum
 from dpsubset.privacy.ledger import as_ledger
 from dpsubset.records import record
-from dpsubset.selection import Selection, shortfall
+from dpsubset.selection import Selection
+from dpsubset.wording import shortfall
 
 __all__ = ["Line", "Outcome", "seeded_warning", "select_columns"]
 

@@ -123,7 +123,7 @@ random_state, ledger, table_name
         median for squared loss), or the log odds of the second class. Columns are selected around
         it, coefficients are fitted around it, and where epsilon is too small for coefficients the
         model falls back to it. By default 50 / (epsilon n), at least 0.01 and at most 0.9; under
-        add-remove, where n is private, 0.1. 0 is none.
+        add-remove, where n is private, n is the schema's `rows`; without them 0.1. 0 is none.
     target_bounds_share : float, default=0.1
         With bounds_y="private": the part of epsilon that buys bounds of the target (T37). They are
         released, as `bounds_y_`.
@@ -139,7 +139,8 @@ random_state, ledger, table_name
     coefficient_ridge : float, default=None
         Weight of their squared norm; objective perturbation takes more where it must. By default
         as much as keeps the noise small, by a rule with epsilon and the number of rows (T42), so
-        that a model with too little budget is not worse than none; under add-remove 0.
+        that a model with too little budget is not worse than none; under add-remove by the
+        schema's `rows`, and 0 without them.
     delta : float, default=0.0
         With delta > 0 objective perturbation draws Gaussian noise, and the guarantee is
         (epsilon, delta); a selection that has a delta of its own adds it.

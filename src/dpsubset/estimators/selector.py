@@ -56,7 +56,8 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     bounds_y : pair (lower, upper), or "private"
         Public bounds of the target of a regression loss; labels have none. "private" draws them
         from the table, with a part of epsilon: around two private quantiles, on a grid of round
-        numbers up to 10^9 that has six steps a decade.
+        numbers up to 10^9 that has six steps a decade. With a schema, too, if that does not say
+        what the target holds.
     target_bounds_share : float, default=0.1
         With bounds_y="private": the part of epsilon that buys them. They are released, as
         `release_.target_bounds`.

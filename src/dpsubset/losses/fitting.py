@@ -288,6 +288,7 @@ def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough,
             dual = lower
             a[:] = slope
         shift[:] = slope
+        t[:] = np.dot(x, X)  # anew: what many steps have carried along is no longer exact (T19.7)
         _fill(rows, y, t, np.inf, parameters, value, slope, curve)
         losses = total(value)
         loose = losses - bound - matched  # what the envelope adds to the gap

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.core import config
 
 from dpsubset.arrays import Floats
 from dpsubset.errors import InputError
-from dpsubset.losses.base import Loss, compiled_rows
-from dpsubset.losses.offset import OFFSETTABLE, Offset, moved_rows
+from dpsubset.losses.base import Loss
+from dpsubset.losses.changed import Changed, Rows, made_once
+from dpsubset.losses.offset import OFFSETTABLE, Offset
 
 __all__ = ["Weighted", "weights_by_class"]
 
-Rows = Callable[..., None]
 _LEAST, _MOST = 1e-3, 1e3
 
 
-class Weighted(Loss):
+class Weighted(Changed):
     """w_y l(y, t) for a loss l of labels and public weights of the two classes.
 
     The weights must be public: never balanced by the table. They favour one of the classes, so
@@ -33,15 +31,12 @@ class Weighted(Loss):
     (Weighted(Logistic(), (1.0, 5.0)), 10.0)
     """
 
-    classification = True
-
     def __init__(self, loss: Loss, weights: Sequence[float]) -> None:
         if type(loss) not in (*OFFSETTABLE, Offset):
             raise InputError("class weights are for the losses hinge, logistic and huber_hinge")
-        self.loss, self.weights = loss, checked_weights(weights)
-        self.name = f"weighted {loss.name}"
-        self.smooth, self.bends = loss.smooth, loss.bends
-        self.parameters = (*self.weights, *loss.parameters)
+        self.weights = checked_weights(weights)
+        name = f"weighted {loss.name}"
+        super().__init__(loss, self.weights, name, (*self.weights, *loss.parameters))
 
     def value(self, y: Floats, t: Floats) -> Floats:
         return self._weights(y) * self.loss.value(y, t)
@@ -59,8 +54,7 @@ class Weighted(Loss):
         """Return the largest difference at the two ends, of one class."""
         if not isinstance(self.loss, Offset):
             return max(self.weights) * self.loss.spread(y_bound, t_bound)
-        y = np.array([-1.0, 1.0])
-        return float((self.value(y, -y * t_bound) - self.value(y, y * t_bound)).max())
+        return super().spread(y_bound, t_bound)
 
     def steepest(self, y_bound: float, t_bound: float) -> float:
         return max(self.weights) * self.loss.steepest(y_bound, t_bound)
@@ -72,34 +66,13 @@ class Weighted(Loss):
         """Return the same where predictions start from an offset."""
         return Weighted(Offset(self.loss, offset), self.weights)
 
-    @staticmethod
-    def rows(
-        y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
-    ) -> None:
-        raise NotImplementedError  # they are those of the loss, see `compiled`
-
-    def compiled(self) -> tuple[Any, Floats, bool]:
-        """Return the rows of the loss, class by class; the first two parameters are the weights."""
-        inner: Rows = type(self.loss).rows
-        if isinstance(self.loss, Offset):
-            inner = moved_rows(type(self.loss.loss).rows)
-        parameters = np.array(self.parameters, dtype=np.float64)
-        return compiled_rows(_weighted(inner)), parameters, self.smooth
+    def changed_rows(self) -> Rows:
+        """Return the rows, class by class; the first two parameters are the weights."""
+        return made_once(_weighted, self.inner_rows())
 
     def _weights(self, y: Floats) -> Floats:
         first, second = self.weights
         return np.where(y > 0.0, second, first)
-
-    def __repr__(self) -> str:
-        return f"Weighted({self.loss!r}, {self.weights!r})"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Weighted):
-            return False
-        return self.loss == other.loss and self.weights == other.weights
-
-    def __hash__(self) -> int:
-        return hash((Weighted, self.loss, self.weights))
 
 
 def checked_weights(weights: Any) -> tuple[float, float]:
@@ -141,32 +114,25 @@ def weights_by_class(given: Any, classes: Sequence[Any] | None) -> tuple[float, 
     return checked_weights([by_text[str(name)] for name in classes])
 
 
-_WEIGHTED: dict[Rows, Rows] = {}
-
-
-def _weighted(rows: Rows) -> Rows:
-    """Return a row function whose rows have weights; made once for each loss.
+def _weighted(rows: Any) -> Rows:
+    """Return a row function whose rows have weights.
 
     min_u w l(u) + sigma/2 (t - u)^2 is w times the loss's own envelope at sigma / w.
     """
-    if rows not in _WEIGHTED:
-        plain = config.DISABLE_JIT  # type: ignore[attr-defined]
-        inner: Any = rows if plain else njit(rows)
 
-        def weighted(
-            y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
-        ) -> None:
-            own = parameters[2:]
-            for label in range(2):
-                weight = parameters[label]
-                places = np.flatnonzero((y > 0.0) == (label == 1))
-                parts = np.empty((3, places.size))
-                inner(y[places], w[places], sigma / weight, own, parts[0], parts[1], parts[2])
-                for k in range(places.size):
-                    i = places[k]
-                    value[i] = weight * parts[0, k]
-                    slope[i] = weight * parts[1, k]
-                    curve[i] = weight * parts[2, k]
+    def weighted(
+        y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
+    ) -> None:
+        own = parameters[2:]
+        for label in range(2):
+            weight = parameters[label]
+            places = np.flatnonzero((y > 0.0) == (label == 1))
+            parts = np.empty((3, places.size))
+            rows(y[places], w[places], sigma / weight, own, parts[0], parts[1], parts[2])
+            for k in range(places.size):
+                i = places[k]
+                value[i] = weight * parts[0, k]
+                slope[i] = weight * parts[1, k]
+                curve[i] = weight * parts[2, k]
 
-        _WEIGHTED[rows] = weighted
-    return _WEIGHTED[rows]
+    return weighted
