@@ -1,4 +1,4 @@
-"""What is drawn before the columns: bounds of the target (T37), a window (T43), an offset (T39)."""
+"""What is drawn before the columns: bounds of the target (T37), a window (T44), an offset (T39)."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Selection(Question):
                 object.__setattr__(self, name, float(value))
 
     def _settle_loss(self) -> None:
-        """Choose loss, window and radius where nothing is said, by public rules (T43).
+        """Choose loss, window and radius where nothing is said, by public rules (T44).
 
         Those that look at the number of rows are followed anew by `settled`; until then they take
         it for unknown.
@@ -270,7 +270,7 @@ class Selection(Question):
 
     @cached_property
     def window(self) -> TargetWindow | None:
-        """What draws a window of the target for the selection, if there is to be one (T43)."""
+        """What draws a window of the target for the selection, if there is to be one (T44)."""
         share = self._checked_share("window_share", "no window", or_auto=True)
         if share == 0:
             return None

@@ -1,4 +1,4 @@
-"""A private window of the target: its law, its privacy, and selections within it (T43)."""
+"""A private window of the target: its law, its privacy, and selections within it (T44)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A private window of the target: where most of it lies, within its public bounds (T43)."""
+"""A private window of the target: where most of it lies, within its public bounds (T44)."""
 
 from __future__ import annotations
 
