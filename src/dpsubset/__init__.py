@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TopR,
     )
     from dpsubset.model import Model
+    from dpsubset.planning import plan
     from dpsubset.privacy import Guarantee, Ledger
     from dpsubset.problem import Problem
     from dpsubset.selection import Selection
@@ -59,6 +60,7 @@ __all__ = [
     "data",
     "errors",
     "losses",
+    "plan",
     "search",
 ]
 
@@ -83,6 +85,7 @@ _ROOMS = {
     "SubsetRegressor": "estimators",
     "SubsetSelector": "estimators",
     "TopR": "mechanisms",
+    "plan": "planning",
 }
 
 
