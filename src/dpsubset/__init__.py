@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from dpsubset.limits import Limits
     from dpsubset.mechanisms import (
         Exponential,
+        Kendall,
         LassoStability,
         MarkovChain,
         Mistakes,
         PermuteAndFlip,
         Release,
         SampleAggregate,
+        Screening,
         Stepwise,
         TopR,
     )
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Exponential",
     "Guarantee",
+    "Kendall",
     "LassoStability",
     "Ledger",
     "Limits",
@@ -48,6 +51,7 @@ __all__ = [
     "Release",
     "SampleAggregate",
     "Schema",
+    "Screening",
     "Selection",
     "Stepwise",
     "SubsetClassifier",
@@ -67,6 +71,7 @@ __all__ = [
 _ROOMS = {
     "Exponential": "mechanisms",
     "Guarantee": "privacy",
+    "Kendall": "mechanisms",
     "LassoStability": "mechanisms",
     "Ledger": "privacy",
     "Limits": "limits",
@@ -79,6 +84,7 @@ _ROOMS = {
     "Release": "mechanisms",
     "SampleAggregate": "mechanisms",
     "Schema": "data",
+    "Screening": "mechanisms",
     "Selection": "selection",
     "Stepwise": "mechanisms",
     "SubsetClassifier": "estimators",

@@ -15,7 +15,7 @@ import numpy as np
 from dpsubset.data import Schema
 from dpsubset.data.category import Category
 from dpsubset.data.columns import Ordered, Truth
-from dpsubset.mechanisms import LassoStability, SampleAggregate, Stepwise
+from dpsubset.mechanisms import LassoStability, Peeling, SampleAggregate, Stepwise
 from dpsubset.problem import Problem
 from dpsubset.selection import Selection
 
@@ -34,7 +34,8 @@ def likely_noise(selection: Selection, problem: Problem) -> str | None:
     Under add-remove the number of rows is private, and nothing is said.
     """
     made = selection.made
-    if made.neighbours != "replace-one" or isinstance(made, (SampleAggregate, LassoStability)):
+    votes = isinstance(made, (SampleAggregate, LassoStability, Peeling))  # not by scores
+    if made.neighbours != "replace-one" or votes:
         return None
     if advantage(selection, problem.n_rows) >= ENOUGH:
         return None

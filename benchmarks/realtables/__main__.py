@@ -1,0 +1,3 @@
+from benchmarks.realtables.run import main
+
+main()
