@@ -107,6 +107,7 @@ def write_schemas() -> None:
         ]
         lines += [f"{json.dumps(c)} = [{a:g}, {b:g}]" for c, (a, b) in old.columns.items()]
         for column, levels in old.categories.items():
+            levels = [*levels, "no"] if list(levels) == ["yes"] else levels
             told = ", ".join(json.dumps(one if isinstance(one, str) else str(one)) for one in levels)
             lines.append(f"{json.dumps(column)} = [{told}]")
         column, limits = old.target
