@@ -1,7 +1,7 @@
 """Everything that is compared: private models, ours and others', and ceilings without privacy.
 
 A method takes a split and returns predictions of the test rows (numbers, or scores of the second
-class) and the features it used. All private ones see the same schema and nothing else about the rows.
+class) and the features it used. All private ones see the same schema and nothing else of the rows.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Split:
 
     @cached_property
     def fit(self) -> tuple[Floats, Floats]:
-        """Coded columns of the rows to fit, the last of them constant, and the target on [-1, 1]."""
+        """Coded columns of the rows to fit, the last one constant, and the target on [-1, 1]."""
         return self._read(self.train)
 
     @cached_property

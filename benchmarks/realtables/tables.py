@@ -1,7 +1,7 @@
 """Public tables from installable packages, each with a schema file written from its documentation.
 
-Most tables and their bounds are those of `benchmarks.hardness_real`; `write_schemas` has made files of
-them once. The others have files written by hand.
+Most tables and their bounds are those of `benchmarks.hardness_real`; `write_schemas` has made files
+of them once. The others have files written by hand.
 """
 
 from __future__ import annotations
@@ -101,14 +101,16 @@ def write_schemas() -> None:
     for name in _FROM_HARDNESS:
         old = hardness_real.TABLES[name]
         lines = [
-            f"# {name}, from {old.package}: round bounds around what a column can hold, and levels,",
-            "# from the package's description (see benchmarks/hardness_real.py).",
+            f"# {name}, from {old.package}: round bounds around what a column can hold, and",
+            "# levels, from the package's description (see benchmarks/hardness_real.py).",
             "[columns]",
         ]
         lines += [f"{json.dumps(c)} = [{a:g}, {b:g}]" for c, (a, b) in old.columns.items()]
         for column, levels in old.categories.items():
             levels = [*levels, "no"] if list(levels) == ["yes"] else levels
-            told = ", ".join(json.dumps(one if isinstance(one, str) else str(one)) for one in levels)
+            told = ", ".join(
+                json.dumps(one if isinstance(one, str) else str(one)) for one in levels
+            )
             lines.append(f"{json.dumps(column)} = [{told}]")
         column, limits = old.target
         lines += ["", "[target]", f"name = {json.dumps(f'{column} (target)')}"]

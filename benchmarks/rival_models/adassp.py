@@ -1,9 +1,9 @@
 """Boosted AdaSSP (Tang and others, "Improved differentially private regression via gradient
 boosting", 2023), on AdaSSP (Wang 2018): (epsilon, delta), rows added or removed.
 
-Rows are clipped to norm 1, residuals to [-1, 1]. One third of the squared budget each goes to X'X, to
-its least eigenvalue, and to the rounds' X'(y - X theta) together; the Gaussian mechanism composes
-by squares. A row moves each of them by at most 1: |x|^2, an eigenvalue by Weyl, and |x| |g|. The
+Rows are clipped to norm 1, residuals to [-1, 1]. One third of the squared budget each goes to X'X,
+to its least eigenvalue, and to the rounds' X'(y - X theta) together; the Gaussian mechanism
+composes by squares. A row moves each of them by at most 1: |x|^2, an eigenvalue by Weyl, and |x| |g|. The
 ridge is AdaSSP's: what the noise on X'X makes necessary, less the noisy least eigenvalue.
 """
 
@@ -39,7 +39,7 @@ def boosted_adassp(
     >>> bool(np.allclose(fit, [0.5, 0.2], atol=0.05))
     True
     """
-    n, d = X.shape
+    d = X.shape[1]
     mu = mu_for(epsilon, delta) / math.sqrt(3.0)
     X = X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
     gram = X.T @ X
@@ -52,7 +52,5 @@ def boosted_adassp(
     theta = np.zeros(d)
     for _ in range(rounds):
         residual = np.clip(y - X @ theta, -1.0, 1.0)
-        theta = theta + solve @ (
-            X.T @ residual + rng.normal(scale=math.sqrt(rounds) / mu, size=d)
-        )
+        theta = theta + solve @ (X.T @ residual + rng.normal(scale=math.sqrt(rounds) / mu, size=d))
     return theta

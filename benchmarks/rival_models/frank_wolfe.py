@@ -1,9 +1,9 @@
 """The private lasso by Frank-Wolfe (Talwar, Thakurta and Zhang, "Nearly optimal private LASSO",
 NeurIPS 2015): coefficients in an l1 ball, T steps towards a vertex of it, chosen with noise.
 
-The loss is squared, with entries of rows and target in [-1, 1]: over a ball of radius r the gradient
-of a row's loss, 2 (x'b - y) x, has entries of at most 2 (1 + r). A vertex's score, its product with
-the mean gradient, moves by at most 2 * 2 (1 + r) r / n if a row is replaced. Steps share epsilon by
+The loss is squared, with entries of rows and target in [-1, 1]: over a ball of radius r the
+gradient of a row's loss, 2 (x'b - y) x, has entries of at most 2 (1 + r). A vertex's score, its
+product with the mean gradient, moves by at most 2 * 2 (1 + r) r / n if a row is replaced. Steps share epsilon by
 basic composition (pure), or by zero-concentrated privacy with a delta; the authors' advanced
 composition is looser. The first step starts at zero, and step k has size 2 / (k + 2).
 """
@@ -48,8 +48,8 @@ def frank_wolfe(
 ) -> Floats:
     """Return coefficients of the columns of X.
 
-    The papers' number of steps, (n epsilon)^(2/3), is far too large for pure privacy; by default
-    it is its cube root of the square, bounded by 4 and 50.
+    The paper's number of steps, about (n epsilon)^(2/3), is for a delta; by default it is half the
+    cube root of n epsilon, at least 4 and at most 50.
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([rng.uniform(-1, 1, (100_000, 3)), np.ones(100_000)])
