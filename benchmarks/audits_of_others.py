@@ -54,8 +54,8 @@ def binned(value: float) -> Hashable:
     return 0 if value == 0 else (value > 0, max(-40, round(math.log2(abs(value)))))
 
 
-def diffprivlib_regression(intercept: bool) -> Draw:
-    """Return draws of the first coefficient of diffprivlib's LinearRegression, bounds (0, 100)."""
+def diffprivlib_regression(intercept: bool, lower: float) -> Draw:
+    """Return draws of the coefficient of diffprivlib's LinearRegression, bounds (lower, 100)."""
     from diffprivlib.models import LinearRegression
 
     def draw(problem: Problem, count: int, rng: Any) -> list[Hashable]:
@@ -64,7 +64,7 @@ def diffprivlib_regression(intercept: bool) -> Draw:
         for _ in range(count):
             model = LinearRegression(
                 epsilon=EPSILON,
-                bounds_X=(0, 100),
+                bounds_X=(lower, 100),
                 bounds_y=(0, 1),
                 fit_intercept=intercept,
                 random_state=int(rng.integers(2**31)),
@@ -128,13 +128,18 @@ def cases() -> Iterator[Case]:
     lone = np.vstack([rows[1:], [[100.0]]])
     several = table(rows, np.zeros(20), 100.0), table(lone, np.zeros(20), 100.0)
     try:
-        for intercept, pair in ((False, (near, far)), (False, several), (True, several)):
+        for intercept, lower, pair in (
+            (False, 0, (near, far)),
+            (False, 0, several),
+            (True, 0, several),
+            (False, -100, several),  # where the lower bound is as large as the upper one
+        ):
             words = "with" if intercept else "without"
             yield Case(
-                f"diffprivlib LinearRegression, bounds (0, 100), {words} intercept, "
+                f"diffprivlib LinearRegression, bounds ({lower}, 100), {words} intercept, "
                 f"{pair[0].n_rows} row(s)",
                 "pure, one row replaced",
-                diffprivlib_regression(intercept),
+                diffprivlib_regression(intercept, lower),
                 pair,
                 4000,
             )

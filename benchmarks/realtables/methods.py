@@ -100,8 +100,8 @@ class Split:
         return Answer(line if self.labels else np.clip(line, -1.0, 1.0), features)
 
 
-def ours(mechanism: str) -> Method:
-    """Return our model with its defaults, by a mechanism."""
+def ours(mechanism: str, **options: Any) -> Method:
+    """Return our model with its defaults, by a mechanism; options as for a `Model`."""
 
     def run(split: Split, epsilon: float, seed: int) -> Answer:
         model = Model(
@@ -111,6 +111,7 @@ def ours(mechanism: str) -> Method:
             mechanism=mechanism,
             seed=seed,
             max_seconds=_SECONDS,
+            **options,
         ).release(split.train)
         line = model.margins(split.test.X)
         if split.labels:

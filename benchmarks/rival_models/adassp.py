@@ -3,8 +3,8 @@ boosting", 2023), on AdaSSP (Wang 2018): (epsilon, delta), rows added or removed
 
 Rows are clipped to norm 1, residuals to [-1, 1]. One third of the squared budget each goes to X'X,
 to its least eigenvalue, and to the rounds' X'(y - X theta) together; the Gaussian mechanism
-composes by squares. A row moves each of them by at most 1: |x|^2, an eigenvalue by Weyl, and |x| |g|. The
-ridge is AdaSSP's: what the noise on X'X makes necessary, less the noisy least eigenvalue.
+composes by squares. A row moves each of them by at most 1: |x|^2, an eigenvalue by Weyl, and |x|
+|g|. The ridge is AdaSSP's: what the noise on X'X makes necessary, less the noisy least eigenvalue.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@ NeurIPS 2015): coefficients in an l1 ball, T steps towards a vertex of it, chose
 
 The loss is squared, with entries of rows and target in [-1, 1]: over a ball of radius r the
 gradient of a row's loss, 2 (x'b - y) x, has entries of at most 2 (1 + r). A vertex's score, its
-product with the mean gradient, moves by at most 2 * 2 (1 + r) r / n if a row is replaced. Steps share epsilon by
-basic composition (pure), or by zero-concentrated privacy with a delta; the authors' advanced
-composition is looser. The first step starts at zero, and step k has size 2 / (k + 2).
+product with the mean gradient, moves by at most 2 * 2 (1 + r) r / n if a row is replaced. Steps
+share epsilon by basic composition (pure), or by zero-concentrated privacy with a delta; the
+authors' advanced composition is looser. The first step starts at zero, and step k has size 2 / (k
++ 2).
 """
 
 from __future__ import annotations

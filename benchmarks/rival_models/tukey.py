@@ -4,10 +4,10 @@ ICLR 2023): (epsilon, delta), by propose-test-release; no bounds on the data are
 Rows are dealt into m parts, least squares gives m models, and a model of great depth is drawn,
 depth being the least, over coordinates, of the models on either side. One row moves one model, and
 with it depths by at most 1. Half of epsilon tests, privately, that few rows cannot change the
-volumes much; if that fails there is no model (zeros). The other half draws from the region of depth at least m/4,
-with weight exp(epsilon' depth / 2), which is epsilon'-DP for depths that move by 1 either way.
-The authors' script has exp(epsilon' depth), and Laplace noise of scale epsilon' instead of
-1/epsilon' in the test; here both are as the proofs need them.
+volumes much; if that fails there is no model (zeros). The other half draws from the region of
+depth at least m/4, with weight exp(epsilon' depth / 2), which is epsilon'-DP for depths that move
+by 1 either way. The authors' script has exp(epsilon' depth), and Laplace noise of scale epsilon'
+instead of 1/epsilon' in the test; here both are as the proofs need them.
 """
 
 from __future__ import annotations
