@@ -83,7 +83,7 @@ def main() -> None:
             size=min(5, schema.n_columns - 1),
             signals=[signal],
             balance=balance,
-            tables=3,
+            tables=2,
             draws=5,
             seconds=60.0,
         )
