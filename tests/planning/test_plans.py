@@ -136,6 +136,17 @@ def test_fewer_simulated_rows_at_a_larger_epsilon_say_the_same(
         assert one.share == pytest.approx(other.share, abs=0.15)
 
 
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_an_open_size_is_planned_for(neighbours: str) -> None:
+    given = QUICK | {"size": "auto"}
+    found = plan(NUMBERS, rows=600, max_size=4, true_columns=2, neighbours=neighbours, **given)
+    first, *_, last = found.points
+    assert first.chance < last.chance
+    assert last.chance > 0.7  # about false_columns of the releases have one column too many
+    assert found.asked["size"] == "auto"
+    assert found.asked["true_columns"] == 2
+
+
 def test_time_is_bounded_and_a_table_is_simulated_in_any_case() -> None:
     found = plan(NUMBERS, rows=500, models=False, seconds=0.001, **(QUICK | {"tables": 50}))
     assert {p.tables for p in found.points} == {1}
@@ -320,3 +331,15 @@ def test_one_line_at_the_end(command: str, tmp_path: Path) -> None:
     noisy = CliRunner().invoke(app, [*words, "0.05"])
     assert noisy.stderr.splitlines()[-1].startswith("warning: the answer is likely noise")
     assert "likely noise" not in CliRunner().invoke(app, [*words, "50"]).stderr
+
+
+def test_a_model_without_columns_predicts_for_every_row() -> None:
+    schema = Schema.from_dict(NUMBERS)
+    made = described_table(schema, 50, size=1, signal=0.1)
+    model = dpsubset.SubsetRegressor(schema=schema, n_features_to_select="auto", epsilon=0.01)
+    for seed in range(20):
+        fitted = model.set_params(random_state=seed).fit(made.table.X, made.table.y)
+        assert fitted.predict(made.table.X).shape == (50,)
+        if not fitted.support_.any():
+            return
+    pytest.fail("no model was without columns")
