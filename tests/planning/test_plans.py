@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from dpsubset.cli import app
 from dpsubset.data import Schema
 from dpsubset.data.target import Target
 from dpsubset.errors import InputError
+from dpsubset.model import Model
+from dpsubset.model_file import write_model
 from dpsubset.planning import Plan, Point, foretelling, plan
 from dpsubset.planning.described import described_table
 from dpsubset.planning.quality import auc, r_squared
@@ -343,3 +346,17 @@ def test_a_model_without_columns_predicts_for_every_row() -> None:
         if not fitted.support_.any():
             return
     pytest.fail("no model was without columns")
+
+
+def test_such_a_model_predicts_for_every_row_of_a_file(tmp_path: Path) -> None:
+    schema = Schema.from_dict(NUMBERS)
+    made = described_table(schema, 50, size=1, signal=0.1)
+    asked = Model(schema=schema, size="auto", epsilon=0.01, max_size=6)
+    empty = (replace(asked, seed=seed).release(made.table) for seed in range(20))
+    model = next(one for one in empty if not one.columns)
+    (tmp_path / "m.json").write_text(write_model(model))
+    made.table.X.write_csv(tmp_path / "t.csv")
+    made.table.X.write_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        words = ["predict", str(tmp_path / "m.json"), str(tmp_path / name)]
+        assert len(CliRunner().invoke(app, words).stdout.splitlines()) == 51
