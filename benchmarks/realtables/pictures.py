@@ -60,17 +60,24 @@ def _quartiles(rows: list[dict[str, Any]]) -> Any:
     return np.quantile(values, (0.25, 0.5, 0.75)) if values else np.full(3, np.nan)
 
 
-def draw_calibration(pairs: list[tuple[str, float | None, float | None]], path: Path) -> None:
-    """Draw the epsilon that a plan foretold against the one that was seen."""
+Pair = tuple[float | None, float | None]
+
+
+def draw_calibration(found: dict[str, dict[str, Pair]], path: Path) -> None:
+    """Draw the epsilon that a plan foretold against the one that was seen, by its assumptions."""
     plt = plotting()
     picture, place = plt.subplots(figsize=(5.0, 4.6), layout="constrained")
     ends = np.array([0.07, 14.0])
     place.plot(ends, ends, color="#BBBBBB", linewidth=0.8)
     place.fill_between(ends, ends / 2, ends * 2, color="#EEEEEE")
-    for name, foretold, seen in pairs:
-        x, y = (12.0 if v is None else max(v, 0.1) for v in (foretold, seen))
-        place.plot([x], [y], "o", color="#D55E00", markersize=4)
-        place.annotate(f" {name}", (x, y), fontsize=7, color="#444444")
+    for (world, pairs), colour in zip(found.items(), ("#D55E00", "#BBBBBB"), strict=False):
+        for number, (name, pair) in enumerate(pairs.items()):
+            x, y = (12.0 if v is None else max(v, 0.1) for v in pair)
+            label = world if number == 0 else None
+            place.plot([x], [y], "o", color=colour, markersize=4, label=label)
+            if colour == "#D55E00":
+                place.annotate(f" {name}", (x, y), fontsize=7, color="#444444")
+    place.legend(frameon=False, fontsize=8, loc="lower right")
     place.set_xscale("log")
     place.set_yscale("log")
     place.set_xlabel("epsilon foretold by plan (at the edge: beyond 0.1 to 10)")

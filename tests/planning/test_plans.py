@@ -61,6 +61,15 @@ def test_a_table_has_the_signal_that_it_should_have(signal: float, seed: int) ->
     assert explained(others) < 0.05 + 0.3 * signal  # neighbours are correlated a little
 
 
+def test_true_columns_may_be_of_unequal_strength() -> None:
+    """With a decay of 1/4 two columns share the signal 4 to 1."""
+    schema = Schema.of(None, 6, (0, 1), Target((0.0, 1.0)))
+    made = described_table(schema, 40_000, size=2, signal=0.6, decay=0.25, rho=0.0, seed=3)
+    X, y = np.asarray(made.table.X), made.outcome
+    shares = sorted(np.corrcoef(X[:, j], y)[0, 1] ** 2 for j in made.support)
+    assert shares == pytest.approx([0.12, 0.48], abs=0.03)
+
+
 @pytest.mark.parametrize("balance", [0.05, 0.5, 0.8])
 def test_labels_have_their_balance_and_signal(balance: float) -> None:
     schema = Schema.from_dict(CLASSES)
@@ -196,6 +205,8 @@ def test_what_is_needed(chances: list[float], expected: Any) -> None:
         ({"balance": 1.5}, "balance"),
         ({"rho": 1}, "rho"),
         ({"spread": -1}, "spread"),
+        ({"decay": 2}, "decay"),
+        ({"decay": 0}, "decay"),
         ({"rows": 3}, "rows"),
         ({"size": 7}, "between 1 and 6"),
         ({"features": 9}, "describes 6 columns"),

@@ -64,6 +64,13 @@ def plan(
             "half the width of their bounds; 0.25 if not given."
         ),
     ] = None,
+    decay: Annotated[
+        float | None,
+        typer.Option(
+            help="With --schema: what each true column explains, as a part of what the one before "
+            "does; 1 if not given, all alike. Real tables are more like 0.5."
+        ),
+    ] = None,
     seconds: Annotated[
         float | None,
         typer.Option(help="With --schema: about how long to simulate; 60 if not given."),
@@ -109,6 +116,7 @@ def plan(
             "signals": signals,
             "balance": balance,
             "spread": spread,
+            "decay": decay,
             "seconds": seconds,
         }
         if schema is not None:

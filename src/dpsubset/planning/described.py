@@ -62,15 +62,17 @@ def described_table(
     spread: float = 0.25,
     rho: float = 0.1,
     balance: float = 0.5,
+    decay: float = 1.0,
     seed: int = 0,
 ) -> Described:
     """Draw a table of a schema in which `size` columns, drawn at random, explain the target.
 
-    Each true column has the same part of the signal; a category has effects of its levels drawn at
-    random. `signal` is the explained part of the target's variance (R^2). For labels it is that of
-    the margin, of which the label is the sign: the variance of the log odds over itself and
-    pi^2 / 3. `spread` is the standard deviation of numbers and of the target, as a part of half the
-    width of their bounds; `balance` is the share of the second class.
+    Each true column has the same part of the signal, or with `decay` below 1 that part of what the
+    one before has; a category has effects of its levels drawn at random. `signal` is the explained
+    part of the target's variance (R^2). For labels it is that of the margin, of which the label is
+    the sign: the variance of the log odds over itself and pi^2 / 3. `spread` is the standard
+    deviation of numbers and of the target, as a part of half the width of their bounds; `balance`
+    is the share of the second class.
 
     >>> schema = Schema.from_dict({
     ...     "columns": {"age": [0, 100], "sex": "0/1", "arm": ["a", "b", "c"]},
@@ -88,8 +90,9 @@ def described_table(
         Number(lower=a, upper=b) for a, b in zip(*schema.limits, strict=True)
     )
     line = np.zeros(rows)
-    for j in support:
-        line += _effect(kinds[j], hidden[:, j], rng) / math.sqrt(len(support))
+    for k, j in enumerate(rng.permutation(support) if decay < 1.0 else support):
+        line += math.sqrt(decay**k) * _effect(kinds[j], hidden[:, j], rng)
+    line = _standard(line)
     y, outcome, mean = _target(schema, line, signal, spread, balance, rng)
     if schema.columns is None:
         lower, upper = schema.limits

@@ -42,6 +42,7 @@ class _World:
     spread: float
     rho: float
     balance: float
+    decay: float
 
 
 def plan(
@@ -57,6 +58,7 @@ def plan(
     spread: float = 0.25,
     rho: float = 0.1,
     balance: float = 0.5,
+    decay: float = 1.0,
     models: bool = True,
     tables: int = 5,
     draws: int = 40,
@@ -93,6 +95,8 @@ def plan(
         Correlation of neighbouring columns.
     balance : float
         The share of the second class, where the target has two.
+    decay : float
+        What each true column explains, as a part of what the one before explains; 1 for all alike.
     models : bool
         Whether private models are fitted, too, with the same epsilon.
     tables, draws : int
@@ -126,6 +130,8 @@ def plan(
     _part(share, "share"), _part(balance, "balance")
     if not signals:
         raise InputError("signals is empty: give at least one R^2 between 0 and 1, such as 0.3")
+    if not 0.0 < positive(decay, "decay") <= 1.0:
+        raise InputError(f"decay must lie between 0 and 1, not {decay!r}")
     if not -1.0 < rho < 1.0:
         raise InputError(f"rho must lie between -1 and 1, not {rho!r}")
     tables, draws = whole(tables, "tables", 1), whole(draws, "draws", 1, most=10**6)
@@ -134,7 +140,7 @@ def plan(
     first = Selection(epsilon=positive(epsilon, "epsilon"), **asked)  # says what is wrong
     true = _TRUE if first.open_size else first.largest_size
     true = min(known.n_columns, whole(true_columns or true, "true_columns", 1))
-    world = _World(true, positive(spread, "spread"), float(rho), float(balance))
+    world = _World(true, positive(spread, "spread"), float(rho), float(balance), decay)
     if rows is None:
         pairs = [(n, float(epsilon)) for n in _ROWS]
     else:
@@ -160,6 +166,7 @@ def _told(selection: Selection, world: _World, draws: int) -> dict[str, Any]:
         "true_columns": world.size,
         "spread": world.spread,
         "rho": world.rho,
+        "decay": world.decay,
         "balance": world.balance if selection.schema.target.limits is None else None,
         "draws": draws,
     }
@@ -216,6 +223,7 @@ def _one(
         spread=world.spread,
         rho=world.rho,
         balance=world.balance,
+        decay=world.decay,
         seed=seed,
     )
     table, fresh = made.parted(few)
