@@ -26,7 +26,7 @@ __all__ = ["FORETOLD", "compare", "main", "signal_of_auc"]
 
 FORETOLD = Path(__file__).with_name("foretold.jsonl")
 # The default of `plan`, and columns that are more like those of real tables.
-WORLDS: dict[str, dict[str, float]] = {
+WORLDS: dict[str, dict[str, Any]] = {
     "unequal, correlated": {"decay": 0.5, "rho": 0.5},
     "default": {},
 }
