@@ -94,7 +94,7 @@ def agreement(x: NDArray[np.int64], y: NDArray[np.int64]) -> int:
     A Fenwick tree counts the ranks of y seen so far; rows with the same x enter it together.
 
     >>> agreement(np.array([0, 1, 1, 2]), np.array([0, 1, 2, 1]))
-    3
+    2
     """
     size = int(y.max()) + 2
     tree = np.zeros(size + 1, np.int64)

@@ -80,7 +80,7 @@ def described_table(
     ... })
     >>> made = described_table(schema, 4, size=2, signal=0.5)
     >>> made.support, made.table.X.columns
-    ((1, 2), ['age', 'sex', 'arm'])
+    ((0, 2), ['age', 'sex', 'arm'])
     """
     rng = np.random.default_rng([seed, rows])
     p = schema.n_columns
