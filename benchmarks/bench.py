@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.lossbench import loss_rows
 from benchmarks.measured import Row, clipped_table, problem_of, time_best
-from benchmarks.realtables import real_rows
+from benchmarks.real_draws import real_rows
 from benchmarks.rivals import rival_rows
 from benchmarks.solvers import solver_rows
 from benchmarks.wide import wide_rows

@@ -18,16 +18,19 @@ if TYPE_CHECKING:
     from dpsubset.limits import Limits
     from dpsubset.mechanisms import (
         Exponential,
+        Kendall,
         LassoStability,
         MarkovChain,
         Mistakes,
         PermuteAndFlip,
         Release,
         SampleAggregate,
+        Screening,
         Stepwise,
         TopR,
     )
     from dpsubset.model import Model
+    from dpsubset.planning import plan
     from dpsubset.privacy import Guarantee, Ledger
     from dpsubset.problem import Problem
     from dpsubset.selection import Selection
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Exponential",
     "Guarantee",
+    "Kendall",
     "LassoStability",
     "Ledger",
     "Limits",
@@ -47,6 +51,7 @@ __all__ = [
     "Release",
     "SampleAggregate",
     "Schema",
+    "Screening",
     "Selection",
     "Stepwise",
     "SubsetClassifier",
@@ -59,12 +64,14 @@ __all__ = [
     "data",
     "errors",
     "losses",
+    "plan",
     "search",
 ]
 
 _ROOMS = {
     "Exponential": "mechanisms",
     "Guarantee": "privacy",
+    "Kendall": "mechanisms",
     "LassoStability": "mechanisms",
     "Ledger": "privacy",
     "Limits": "limits",
@@ -77,12 +84,14 @@ _ROOMS = {
     "Release": "mechanisms",
     "SampleAggregate": "mechanisms",
     "Schema": "data",
+    "Screening": "mechanisms",
     "Selection": "selection",
     "Stepwise": "mechanisms",
     "SubsetClassifier": "estimators",
     "SubsetRegressor": "estimators",
     "SubsetSelector": "estimators",
     "TopR": "mechanisms",
+    "plan": "planning",
 }
 
 

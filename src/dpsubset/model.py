@@ -19,7 +19,7 @@ from dpsubset.data.schema import Schema
 from dpsubset.errors import InputError, at_once
 from dpsubset.labels import Labels
 from dpsubset.losses import Logistic, Loss, as_loss
-from dpsubset.mechanisms import LassoStability, Mechanism, SampleAggregate
+from dpsubset.mechanisms import LassoStability, Mechanism, Peeling, SampleAggregate
 from dpsubset.mechanisms.offset import has_offset, moved, widest
 from dpsubset.model_file import LinearModel
 from dpsubset.privacy import Guarantee, as_randomness, compose
@@ -127,7 +127,7 @@ class Model(ModelQuestion, Selection):
         return (
             self.offset is not None
             and self.window is None  # which is around the target itself
-            and not isinstance(self.made, (SampleAggregate, LassoStability))
+            and not isinstance(self.made, (SampleAggregate, LassoStability, Peeling))
             and has_offset(as_loss(self.loss))
             and self.made.guarantee(self.rehearsal()).condition is None
         )

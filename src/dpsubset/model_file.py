@@ -115,7 +115,7 @@ class LinearModel:
                     rows = np.clip(rows, *np.array(self.bounds).T)
                 return np.asarray(rows @ coefficients + self.intercept)
             cells = pick_cells(X, self.columns)
-            line = np.full(len(cells[0]) if cells else 0, self.intercept)
+            line = np.full(len(cells[0]) if cells else len(X), self.intercept)
             for column, one in zip(self.codings, cells, strict=True):
                 effects = coefficients[: len(column.labels)]
                 coefficients = coefficients[len(column.labels) :]

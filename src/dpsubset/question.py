@@ -14,7 +14,8 @@ __all__ = ["ModelQuestion", "Question", "default_loss", "default_radius", "optio
 MECHANISM_NAMES = (
     "permute-and-flip, exponential, top-r, mistakes; stepwise, which takes bounded time on every "
     "table; the baselines markov-chain, sample-aggregate, "
-    "lasso-stability (sample-aggregate under add-remove needs the schema's rows)"
+    "lasso-stability (sample-aggregate under add-remove needs the schema's rows), kendall, "
+    "screening"
 )
 
 

@@ -25,11 +25,13 @@ from dpsubset.errors import DpsubsetError, InputError
 from dpsubset.losses import as_loss
 from dpsubset.mechanisms import (
     Exponential,
+    Kendall,
     LassoStability,
     Mechanism,
     Mistakes,
     PermuteAndFlip,
     SampleAggregate,
+    Screening,
     Stepwise,
     TopR,
 )
@@ -71,6 +73,8 @@ AUDITED: dict[str, Make] = {
         _MORE * e, delta=_DELTA, otherwise="exponential", neighbours=r
     ),
     "stepwise": lambda q, e, r: Stepwise(e, neighbours=r),
+    "kendall": lambda q, e, r: Kendall(e, neighbours=r),
+    "screening": lambda q, e, r: Screening(e, neighbours=r),
     "sample-aggregate": lambda q, e, r: SampleAggregate(
         e, blocks=2, selector=heaviest, neighbours=r
     ),

@@ -50,6 +50,7 @@ def fit(
         from dpsubset.cli.writing import waiting, writing
         from dpsubset.model import Model
         from dpsubset.model_file import write_model
+        from dpsubset.planning.rule import likely_noise
         from dpsubset.privacy.ledger import as_ledger
         from dpsubset.wording import shortfall
 
@@ -75,7 +76,8 @@ def fit(
                 elif not quiet:
                     print_model(released)
                     print_left(budget)
-                print_warnings([weaker, seeded_warning(given["seed"])])
+                noise = likely_noise(model.settled(problem.n_rows), problem)
+                print_warnings([weaker, seeded_warning(given["seed"]), noise])
             finally:  # neither a closed terminal nor a full disk may lose what was paid for
                 try:
                     write(write_model(released))

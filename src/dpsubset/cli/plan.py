@@ -1,4 +1,4 @@
-"""`dpsubset plan`: how many rows are enough? By simulation, on synthetic tables only."""
+"""`dpsubset plan`: how many rows, or how much epsilon, are enough? On synthetic tables only."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from dpsubset.cli import options
 from dpsubset.cli.ending import ending
+from dpsubset.errors import InputError, without_context
 from dpsubset.question import Question, default_loss, default_radius
 
 __all__ = ["plan"]
@@ -22,13 +23,64 @@ _WITHOUT = (
 )
 
 
+_SNR = 5.0  # of the paper's tables
+
+
 @options.asks(Question, *_WITHOUT)
 def plan(
-    features: Annotated[int, typer.Option(help="How many columns there are to choose from.")],
+    features: Annotated[
+        int | None,
+        typer.Option(
+            help="How many columns there are to choose from. With --schema: only where it has "
+            "lines for families of columns."
+        ),
+    ] = None,
+    schema: options.Schema = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            help="With --schema: the number of rows; the answer is over epsilons from a tenth to "
+            "ten times --epsilon. If not given, it is how many rows --epsilon needs."
+        ),
+    ] = None,
     share: Annotated[
         float, typer.Option(help="How often the true columns are to be released.")
     ] = 0.9,
-    snr: Annotated[float, typer.Option(help="Signal to noise ratio, of variances.")] = 5.0,
+    signals: Annotated[
+        str | None,
+        typer.Option(
+            help="With --schema: explained parts of the target's variance, R^2, to try; "
+            "0.1,0.3,0.6,0.83 if not given."
+        ),
+    ] = None,
+    balance: Annotated[
+        float | None,
+        typer.Option(help="With --schema: the share of the second class, 0.5 if not given."),
+    ] = None,
+    spread: Annotated[
+        float | None,
+        typer.Option(
+            help="With --schema: standard deviation of numbers and of the target, as a part of "
+            "half the width of their bounds; 0.25 if not given."
+        ),
+    ] = None,
+    decay: Annotated[
+        float | None,
+        typer.Option(
+            help="With --schema: what each true column explains, as a part of what the one before "
+            "does; 1 if not given, all alike. Real tables are more like 0.5."
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(help="With --schema: about how long to simulate; 60 if not given."),
+    ] = None,
+    snr: Annotated[
+        float | None,
+        typer.Option(
+            help="Signal to noise ratio, of variances; 5 if not given. With --schema: --signals."
+        ),
+    ] = None,
     rho: Annotated[float, typer.Option(help="Correlation of neighbouring columns.")] = 0.1,
     tables: Annotated[int, typer.Option(help="Simulated tables for each number of rows.")] = 5,
     draws: Annotated[int, typer.Option(help="Releases from each table.")] = 40,
@@ -44,46 +96,132 @@ def plan(
 ) -> None:
     """Say how many rows a selection needs, by simulation; no table of yours is read.
 
-    Simulated columns are normal with standard deviation 1 and public bounds of -4 and 4, and so
-    is the target; every true column has the same weight.
+    With --schema: how good selections and models of such a table will be, over epsilon (--rows) or
+    over rows, for signals of several strengths. Numbers lie around the middle of their bounds,
+    levels are equally frequent, and every true column explains the same part.
+
+    With --features alone simulated columns are normal with standard deviation 1 and public bounds
+    of -4 and 4, and so is the target; every true column has the same weight.
     """
     with ending(as_json):
         from dpsubset.cli.writing import check_destination
-        from dpsubset.planning import Setting, check_picture, draw_answer, rows_for
+        from dpsubset.planning import check_picture
 
         if output is not None:
             check_destination(output)
             check_picture(output)
-        setting = Setting(
-            default_loss(labels=False) if given["loss"] is None else given["loss"],
-            given["clip"],
-            given["ridge"],
-            radius=default_radius(labels=False) if given["radius"] is None else given["radius"],
-            columns=features,
-            epsilon=given["epsilon"],
-            size=options.size_of(given["size"]),
-            snr=snr,
-            rho=rho,
-            neighbours=given["neighbours"],
-            mechanism=given["mechanism"],
-        )
+        common = {"share": share, "rho": rho, "tables": tables, "draws": draws}
+        own = {
+            "rows": rows,
+            "signals": signals,
+            "balance": balance,
+            "spread": spread,
+            "decay": decay,
+            "seconds": seconds,
+        }
+        if schema is not None:
+            if snr is not None:
+                raise InputError("--snr is for --features alone: with --schema give --signals")
+            _by_schema(schema, features, {**common, **own}, given, output, as_json)
+            return
+        for name, value in own.items():
+            if value is not None:
+                raise InputError(f"--{name} is for a plan by --schema: give one, or leave it out")
+        if features is None:
+            raise InputError(
+                "--schema or --features is missing: give a schema file, or the number of columns"
+            )
+        _by_features(features, _SNR if snr is None else snr, most, common, given, output, as_json)
 
-        def tell(n: int, found: float) -> None:
-            typer.echo(f"{n:>9,} rows: true columns in {found:.0%} of the releases", err=True)
 
-        answer = rows_for(
-            setting, share=share, tables=tables, draws=draws, most=most, progress=tell
-        )
-        if as_json:
-            chances = {str(n): chance for n, chance in answer.tried.items()}
-            typer.echo(json.dumps({"rows": answer.rows, "share": share, "tried": chances}))
-        elif answer.rows is None:
-            typer.echo(f"More than {max(answer.tried):,} rows are needed for {share:.0%}.")
-        else:
-            fewest = answer.rows == min(answer.tried)
-            sure = "or fewer" if fewest else "to within a fifth"
-            typer.echo(f"{answer.rows:,} rows for {share:.0%}, {sure}.")
-        if output is not None:
-            draw_answer(answer, setting, output)
-            if not as_json:
-                typer.echo(f"Written to {output}")
+def _by_schema(
+    schema: Path,
+    features: int | None,
+    world: dict[str, Any],
+    given: dict[str, Any],
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Simulate tables of a schema, and tell what they bear."""
+    from dpsubset.cli.writing import stepping
+    from dpsubset.planning import draw_plan
+    from dpsubset.planning import plan as simulated
+
+    world["signals"] = _numbers(world["signals"])
+    asked = {name: value for name, value in {**world, **given}.items() if value is not None}
+    asked["size"] = options.size_of(given["size"])
+    with stepping("simulating", shown=not as_json) as progress:
+        found = simulated(schema, features=features, progress=progress, **asked)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+    else:
+        typer.echo(str(found))
+    if output is not None:
+        draw_plan(found, output)
+        if not as_json:
+            typer.echo(f"Written to {output}")
+
+
+@without_context
+def _numbers(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(one) for one in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"--signals must be numbers between 0 and 1, such as 0.1,0.3, not {text!r}"
+        ) from None
+
+
+def _by_features(
+    features: int,
+    snr: float,
+    most: int,
+    common: dict[str, Any],
+    given: dict[str, Any],
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Find the rows that the paper's tables need."""
+    from dpsubset.planning import Setting, draw_answer, rows_for
+
+    share = common["share"]
+    setting = Setting(
+        default_loss(labels=False) if given["loss"] is None else given["loss"],
+        given["clip"],
+        given["ridge"],
+        radius=default_radius(labels=False) if given["radius"] is None else given["radius"],
+        columns=features,
+        epsilon=given["epsilon"],
+        size=options.size_of(given["size"]),
+        snr=snr,
+        rho=common["rho"],
+        neighbours=given["neighbours"],
+        mechanism=given["mechanism"],
+    )
+
+    def tell(n: int, found: float) -> None:
+        typer.echo(f"{n:>9,} rows: true columns in {found:.0%} of the releases", err=True)
+
+    answer = rows_for(
+        setting,
+        share=share,
+        tables=common["tables"],
+        draws=common["draws"],
+        most=most,
+        progress=tell,
+    )
+    if as_json:
+        chances = {str(n): chance for n, chance in answer.tried.items()}
+        typer.echo(json.dumps({"rows": answer.rows, "share": share, "tried": chances}))
+    elif answer.rows is None:
+        typer.echo(f"More than {max(answer.tried):,} rows are needed for {share:.0%}.")
+    else:
+        fewest = answer.rows == min(answer.tried)
+        sure = "or fewer" if fewest else "to within a fifth"
+        typer.echo(f"{answer.rows:,} rows for {share:.0%}, {sure}.")
+    if output is not None:
+        draw_answer(answer, setting, output)
+        if not as_json:
+            typer.echo(f"Written to {output}")

@@ -12,6 +12,7 @@ from dpsubset.cli.asked import Source, ask, read
 from dpsubset.cli.warned import print_warnings
 from dpsubset.errors import BudgetError, RefusedError, UnprovenError
 from dpsubset.mechanisms.named import MECHANISMS, OWN_OPTIONS
+from dpsubset.planning.rule import likely_noise
 from dpsubset.privacy import Guarantee, Ledger
 from dpsubset.privacy.guarantee import decimal_sum
 from dpsubset.privacy.ledger import as_ledger
@@ -33,6 +34,7 @@ class Line:
     refusal: str | None
     seconds: float
     spent: bool = True
+    noise: str | None = None  # from public numbers: whether the answer is likely noise
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,15 @@ def select_columns(source: Source, ledger: Path | None, options: dict[str, Any])
         target=asked[0].schema.target_name or "the target",
         n_features=asked[0].schema.n_columns,
         lines=lines,
-        warnings=tuple(text for text in [*found, seeded] if text is not None),
+        warnings=tuple(text for text in [*found, seeded, _noise(lines)] if text is not None),
         ledger=budget,
     )
+
+
+def _noise(lines: Sequence[Line]) -> str | None:
+    """Return the one line that says so, if all answers are likely noise."""
+    told = [line.noise for line in lines if line.columns is not None]
+    return told[0] if told and None not in told else None
 
 
 def seeded_warning(seed: int | None) -> str | None:
@@ -148,4 +156,5 @@ def _line(selection: Selection, rows: Any, ledger: Ledger | None, compared: bool
         released.to_dict(),
         None,
         time.perf_counter() - began,
+        noise=likely_noise(selection, problem),
     )

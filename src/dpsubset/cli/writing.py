@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpsubset.errors import InputError, without_context
 
-__all__ = ["check_destination", "waiting", "writing"]
+__all__ = ["check_destination", "stepping", "waiting", "writing"]
 
 _PATIENCE_SECONDS = 2.0
+_TOLD_EVERY_SECONDS = 10.0  # where there is no terminal
 
 
 def check_destination(path: Path, keep: Sequence[Path | None] = ()) -> None:
@@ -86,3 +88,29 @@ def waiting(text: str, *, shown: bool) -> Iterator[None]:
         timer.cancel()
         timer.join()
         status.stop()
+
+
+@contextmanager
+def stepping(text: str, *, shown: bool) -> Iterator[Callable[[int, int], None]]:
+    """Give a function that shows on the error stream how many steps of how many are done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    if not shown:
+        yield lambda done, total: None
+        return
+    if not console.is_terminal:
+        last = time.monotonic()
+
+        def tell(done: int, total: int) -> None:
+            nonlocal last
+            if time.monotonic() - last > _TOLD_EVERY_SECONDS:
+                last = time.monotonic()
+                console.print(f"{text}: {done} of at most {total} steps", highlight=False)
+
+        yield tell
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(text)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

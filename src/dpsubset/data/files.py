@@ -72,6 +72,7 @@ def read_cells(path: Path, wanted: Sequence[str]) -> pl.DataFrame:
     if lacking:
         word = "column" if len(lacking) == 1 else "columns"
         raise InputError(f"{path} has no {word} {', '.join(lacking)}")
+    wanted = wanted or names[:1]  # a model of nothing but its intercept asks for the rows' number
     if file_format(path) != "csv":
         return _read_parquet(path, wanted)
     schema = dict.fromkeys(names, pl.String)

@@ -11,11 +11,13 @@ from dpsubset.errors import InputError
 from dpsubset.limits import Limits
 from dpsubset.mechanisms.base import Mechanism
 from dpsubset.mechanisms.exponential import Exponential
+from dpsubset.mechanisms.kendall import Kendall
 from dpsubset.mechanisms.lasso_stability import LassoStability
 from dpsubset.mechanisms.markov_chain import MarkovChain
 from dpsubset.mechanisms.mistakes import Mistakes
 from dpsubset.mechanisms.permute_and_flip import PermuteAndFlip
 from dpsubset.mechanisms.sample_aggregate import SampleAggregate
+from dpsubset.mechanisms.screening import Screening
 from dpsubset.mechanisms.stepwise import Stepwise
 from dpsubset.mechanisms.top_r import TopR
 
@@ -32,6 +34,8 @@ BASELINES: dict[str, type[Mechanism]] = {
     "markov-chain": MarkovChain,
     "sample-aggregate": SampleAggregate,
     "lasso-stability": LassoStability,
+    "kendall": Kendall,
+    "screening": Screening,
 }
 OWN_OPTIONS = {  # and which mechanisms they belong to
     "count": ("top-r",),
@@ -41,7 +45,12 @@ OWN_OPTIONS = {  # and which mechanisms they belong to
     "otherwise": ("mistakes",),
     "at_once": ("stepwise",),
 }
-UNSCALED = ("sample-aggregate", "lasso-stability")  # no score enters them, nor its sensitivity
+UNSCALED = (  # no score of the problem enters them, nor its sensitivity
+    "sample-aggregate",
+    "lasso-stability",
+    "kendall",
+    "screening",
+)
 
 
 def make_mechanism(

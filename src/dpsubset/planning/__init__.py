@@ -1,7 +1,19 @@
-"""How many rows are enough? Answered by simulation on the paper's tables (`dpsubset plan`)."""
+"""How many rows are enough? By simulation on the paper's tables, or on tables of a schema."""
 
-from dpsubset.planning.pictures import check_picture, draw_answer
+from dpsubset.planning.foretelling import plan
+from dpsubset.planning.pictures import check_picture, draw_answer, draw_plan
+from dpsubset.planning.plans import Plan, Point
 from dpsubset.planning.rows import Answer, rows_for
 from dpsubset.planning.simulate import Setting
 
-__all__ = ["Answer", "Setting", "check_picture", "draw_answer", "rows_for"]
+__all__ = [
+    "Answer",
+    "Plan",
+    "Point",
+    "Setting",
+    "check_picture",
+    "draw_answer",
+    "draw_plan",
+    "plan",
+    "rows_for",
+]

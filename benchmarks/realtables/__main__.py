@@ -1,0 +1,5 @@
+"""Run the comparison."""
+
+from benchmarks.realtables.run import main
+
+main()

@@ -1,0 +1,65 @@
+"""The comparison on real tables: schemas, splits, runs that resume, a page that says who loses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.realtables import calibration, page, run
+from benchmarks.realtables.methods import CEILINGS, PRIVATE
+from benchmarks.realtables.tables import TABLES
+from dpsubset.data import Schema
+
+
+def test_every_table_has_a_schema_that_reads() -> None:
+    kinds = [Schema.read_toml(table.path).target.limits is None for table in TABLES.values()]
+    assert len(kinds) >= 12
+    assert 5 <= sum(kinds) <= len(kinds) - 5
+
+
+def test_a_split_is_public_knowledge_and_rows() -> None:
+    split = run.split_of("diabetes", 0)
+    X, y = split.fit
+    assert (len(y), len(split.outcome)) == (309, 133)
+    assert np.abs(X).max() <= 1
+    assert (X[:, -1] == 1).all()
+    other = run.split_of("diabetes", 1)
+    assert not np.array_equal(other.fit[1], y)
+    assert split.columns((0, 3)) == [0, 3, 10]
+
+
+def test_runs_resume_and_the_page_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = tmp_path / "results.jsonl"
+    for module in (run, page, calibration):
+        monkeypatch.setattr(module, "RESULTS", results)
+    monkeypatch.setattr(page, "DOCS", tmp_path)
+    monkeypatch.setattr(calibration, "FORETOLD", tmp_path / "none.jsonl")
+    monkeypatch.setattr(run, "EPSILONS", (3.0,))
+    run._run(1, ["diabetes"], float("inf"))
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [r["method"] for r in rows] == [*CEILINGS, *PRIVATE]
+    assert all(np.isfinite(r["quality"]) for r in rows)
+    by_name: dict[str, Any] = {r["method"]: r for r in rows}
+    assert by_name["best subset"]["quality"] > 0.3
+    assert abs(by_name["private mean"]["quality"]) < 0.1
+    assert len(by_name["ours"]["features"]) == 5
+    run._run(1, ["diabetes"], float("inf"))  # nothing is left to do
+    assert len(results.read_text().splitlines()) == len(rows)
+
+    found = page.read()
+    told = page._losses(found, {"numbers": ["diabetes"], "labels": []})
+    best = max((*page.OTHERS, *page.MIXED), key=lambda m: by_name[m]["quality"])
+    behind = by_name[best]["quality"] > 0.005 + max(by_name[m]["quality"] for m in page.OURS)
+    line = next(one for one in told.splitlines() if "epsilon 3" in one)
+    assert (f"diabetes ({best}" in line) == behind
+    assert ("nowhere" in line) != behind
+
+
+def test_an_auc_is_turned_into_a_signal_and_back() -> None:
+    low, high = (calibration.signal_of_auc(wanted, 0.3) for wanted in (0.6, 0.9))
+    assert 0.02 < low < high < 0.95
+    assert calibration.signal_of_auc(0.4, 0.5) == 0.02
