@@ -7,10 +7,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.core import config
 
 from dpsubset.arrays import Floats
+from dpsubset.compiled import compiled
 from dpsubset.errors import InputError
 from dpsubset.losses.base import Loss, compiled_rows
 from dpsubset.losses.hinge import Hinge
@@ -95,8 +94,7 @@ _MOVED: dict[Rows, Rows] = {}
 def moved_rows(rows: Rows) -> Rows:
     """Return a row function at predictions that are moved; made once for each loss."""
     if rows not in _MOVED:
-        plain = config.DISABLE_JIT  # type: ignore[attr-defined]
-        inner: Any = rows if plain else njit(rows)
+        inner = compiled(kept=False)(rows)
 
         def moved(
             y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any

@@ -7,10 +7,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.core import config
 
 from dpsubset.arrays import Floats
+from dpsubset.compiled import compiled
 from dpsubset.errors import InputError
 from dpsubset.losses.base import Loss, compiled_rows
 from dpsubset.losses.offset import OFFSETTABLE, Offset, moved_rows
@@ -150,8 +149,7 @@ def _weighted(rows: Rows) -> Rows:
     min_u w l(u) + sigma/2 (t - u)^2 is w times the loss's own envelope at sigma / w.
     """
     if rows not in _WEIGHTED:
-        plain = config.DISABLE_JIT  # type: ignore[attr-defined]
-        inner: Any = rows if plain else njit(rows)
+        inner = compiled(kept=False)(rows)
 
         def weighted(
             y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
