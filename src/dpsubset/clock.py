@@ -59,7 +59,7 @@ def _call(context, address):  # type: ignore[no-untyped-def]
 
 @overload(_now)
 def _compiled_now(address):  # type: ignore[no-untyped-def]
-    return lambda address: _call(address)
+    return lambda address: _call(address)  # type: ignore[call-arg]
 
 
 @compiled()

@@ -14,10 +14,13 @@ from functools import cached_property
 from typing import Any
 
 from numba import cfunc, njit, types
-from numba.core import caching, config
+from numba.core import caching as numba_caching
+from numba.core import config
 from numba.core.registry import CPUDispatcher
 
 __all__ = ["compiled", "folders", "interpreted", "is_plain", "pointer"]
+
+caching: Any = numba_caching  # it has no annotations
 
 PREPARING = (
     "dpsubset: compiling its inner loops for this machine, some 30 seconds of work, once; "
@@ -69,7 +72,7 @@ def folders() -> list[str]:
     return sorted(_Way.folders)
 
 
-class _Function(CPUDispatcher):  # type: ignore[misc]
+class _Function(CPUDispatcher):
     """A function of numba's that may be called uncompiled; compiled code does not come by here."""
 
     def __call__(self, *args: Any) -> Any:
@@ -146,7 +149,7 @@ def compiled(*, kept: bool = True, **options: Any) -> Callable[[Callable[..., An
         if isinstance(found, CPUDispatcher):  # not a plain function, by NUMBA_DISABLE_JIT
             found.__class__ = _Function
             if kept:
-                found._cache = _Later(function)
+                found._cache = _Later(function)  # type: ignore[attr-defined]
         return found
 
     return decorate
