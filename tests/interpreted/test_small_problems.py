@@ -107,7 +107,7 @@ ENTRANCES = [
     reduced._extend,
     dense._peaks,
     dense._project,
-    dense._scan,
+    dense.scan,
     squared.solve,
     squared.support_scores,
     listing._combinations,

@@ -1,0 +1,74 @@
+"""Tables of numbers on disk, clipped and mapped tile by tile like a dense table in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
+from dpsubset.designs.base import Columns
+from dpsubset.designs.dense import NOT_FINITE, project, scan
+from dpsubset.designs.streamed import Store, Streamed, Tile
+from dpsubset.errors import InputError
+from dpsubset.sums import row_blocks
+
+__all__ = ["StoredDesign"]
+
+
+class StoredDesign(Streamed):
+    """A table of any numbers; column j is clipped to its bounds and mapped onto [-bound, bound].
+
+    Its sums are made in the same order as those of `DenseDesign`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        bound: float,
+        middle: Floats,
+        scale: Floats,
+        partner: Floats | None = None,
+    ) -> None:
+        self._middle, self._scale = middle, scale
+        self._broken = False
+        super().__init__(store, bound, partner)
+        if self._broken:
+            raise InputError(NOT_FINITE)
+
+    def _floats(self, block: NDArray[Any]) -> NDArray[np.floating]:
+        """Return a block as numbers that compiled functions take; small ones are exact so."""
+        if block.dtype not in (np.float32, np.float64):
+            small = block.dtype.itemsize <= 2
+            with np.errstate(over="ignore"):  # extended precision may become infinite
+                return block.astype(np.float32 if small else np.float64, order="C")
+        return np.ascontiguousarray(block)
+
+    def _add(self, tile: Tile, vectors: Floats, out: Floats) -> None:
+        block = self._floats(tile.block)
+        middle, scale = self._middle[tile.columns], self._scale[tile.columns]
+        for rows in row_blocks(len(block)):
+            out += project(block[rows], middle, scale, self.bound, False, vectors[rows])
+
+    def _add_squares(self, tile: Tile, out: Floats) -> None:
+        block = self._floats(tile.block)
+        middle, scale = self._middle[tile.columns], self._scale[tile.columns]
+        for rows in row_blocks(len(block)):
+            squares = np.zeros(out.size)
+            _, broken = scan(block[rows], middle, scale, self.bound, squares)
+            out += squares
+            self._broken |= bool(broken)
+
+    def _part(self, tile: Tile, first: int, last: int) -> NDArray[Any]:
+        start = tile.columns.start
+        return tile.block[:, first - start : last - start]
+
+    def take(self, columns: Columns) -> Floats:
+        """Return columns, clipped and mapped."""
+        index = np.asarray(columns, dtype=np.intp)
+        block = self._columns(index).astype(np.float64, order="F")
+        with np.errstate(over="ignore"):  # huge entries are clipped next
+            block -= self._middle[index]
+            block *= self._scale[index]
+        return np.clip(block, -self.bound, self.bound, out=block)
