@@ -124,6 +124,9 @@ class PackedDesign(Streamed):
         _counts(tile.block, self.n_rows, counts)
         out += counts @ self._values**2
 
+    def _nothing(self) -> NDArray[Any]:
+        return np.empty((0, (self.n_rows + 3) // 4), dtype=np.uint8)
+
     def _part(self, tile: Tile, first: int, last: int) -> NDArray[Any]:
         start = tile.columns.start
         return tile.block[first - start : last - start]

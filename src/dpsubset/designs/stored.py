@@ -60,6 +60,9 @@ class StoredDesign(Streamed):
             out += squares
             self._broken |= bool(broken)
 
+    def _nothing(self) -> NDArray[Any]:
+        return np.empty((self.n_rows, 0))
+
     def _part(self, tile: Tile, first: int, last: int) -> NDArray[Any]:
         start = tile.columns.start
         return tile.block[:, first - start : last - start]

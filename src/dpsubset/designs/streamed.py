@@ -40,6 +40,11 @@ class Store(ABC):
     memory: int = DEFAULT_MEMORY  # bytes that may be held at once
     names: tuple[str, ...] | None = None
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.n_rows, self.n_columns
+
     @abstractmethod
     def tiles(self, most: int) -> Iterator[Tile]:
         """Read the whole table once, in tiles of about so many bytes.
@@ -88,6 +93,8 @@ class Streamed(Design):
 
     def _columns(self, index: NDArray[np.intp]) -> NDArray[Any]:
         self.fetched += index.size
+        if not index.size:
+            return self._nothing()
         found = self._store.columns(index)
         self._store.check()
         return found
@@ -148,6 +155,10 @@ class Streamed(Design):
             for a, b in zip(ends, ends[1:], strict=False)
             if a < b
         ]
+
+    @abstractmethod
+    def _nothing(self) -> NDArray[Any]:
+        """Return no columns, as they would be stored."""
 
     @abstractmethod
     def _part(self, tile: Tile, first: int, last: int) -> NDArray[Any]:

@@ -19,6 +19,8 @@ from sklearn.utils.validation import (
 
 from dpsubset.data.frames import Table, as_matrix
 from dpsubset.data.schema import Schema
+from dpsubset.data.stores import as_store
+from dpsubset.designs import Store
 from dpsubset.data.target import Target, plan_target
 from dpsubset.errors import InputError, at_once
 from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
@@ -75,12 +77,17 @@ class Asking(BaseEstimator):  # type: ignore[misc]
 
     def _ask(self, kind: type[S], X: Any, y: Any) -> tuple[S, Problem]:
         """Read a table, and state the selection and the problem it poses; nothing is spent."""
+        X = as_store(X)
         read = self._by_bounds if self.schema is None else self._by_schema
         schema, table, width = read(X, y)
         selection = kind(schema=schema, table=self.table_name, called=_CALLED, **self._fields(kind))
         selection.check_ledger(self.ledger)
         problem = selection.problem(table)
-        validate_data(self, X, skip_check_array=True, ensure_2d=False)  # the column names
+        if isinstance(X, Store):
+            if X.names is not None:
+                self.feature_names_in_ = np.array(X.names, dtype=object)
+        else:
+            validate_data(self, X, skip_check_array=True, ensure_2d=False)  # the column names
         self.n_features_in_ = width
         return selection, problem
 
@@ -94,6 +101,11 @@ class Asking(BaseEstimator):  # type: ignore[misc]
 
     def _by_schema(self, X: Any, y: Any) -> tuple[Schema, Table, int]:
         """Take what a schema says of a table; no cell is read yet."""
+        if isinstance(X, Store):
+            raise InputError(
+                "a table on disk holds numbers alone: give bounds_X and bounds_y, or classes, in "
+                "place of the schema"
+            )
         given = [name for name in ("bounds_X", "bounds_y", "classes") if self._has(name)]
         if given:
             raise InputError(f"the schema says it all: leave {' and '.join(given)} out")
