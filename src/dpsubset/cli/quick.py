@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 
 from dpsubset.compiled import interpreted
 from dpsubset.data.frames import Table
+from dpsubset.labels import Labels
 from dpsubset.selection import Selection
 
 __all__ = ["as_quick_as_possible"]
@@ -18,7 +19,8 @@ _LONG = ("markov-chain", "sample-aggregate", "lasso-stability")  # their work is
 
 def as_quick_as_possible(asked: Sequence[Selection], table: Table) -> AbstractContextManager[None]:
     """Return a context in which functions are compiled if that pays; by sizes alone."""
-    return interpreted(all(_small(selection, len(table.y)) for selection in asked))
+    y = table.y.values if isinstance(table.y, Labels) else table.y
+    return interpreted(all(_small(selection, len(y)) for selection in asked))
 
 
 def _small(selection: Selection, n: int) -> bool:

@@ -10,8 +10,10 @@ from typing import Any
 
 from dpsubset.cli.asked import Source, ask, read
 from dpsubset.cli.quick import as_quick_as_possible
+from dpsubset.cli.stored import ask_stored, read_stored
 from dpsubset.cli.warned import print_warnings
 from dpsubset.compiled import interpreted
+from dpsubset.data.stores import is_stored
 from dpsubset.errors import BudgetError, RefusedError, UnprovenError
 from dpsubset.mechanisms.named import MECHANISMS, OWN_OPTIONS
 from dpsubset.privacy import Guarantee, Ledger
@@ -78,9 +80,11 @@ def select_columns(source: Source, ledger: Path | None, options: dict[str, Any])
         If the only mechanism asked for released nothing.
     """
     with interpreted():  # on no rows
-        asked = [ask(Selection, source, given) for given in _each(options)]
+        stored = is_stored(source.table)
+        asking = ask_stored if stored else ask
+        asked = [asking(Selection, source, given) for given in _each(options)]
         budget = as_ledger(ledger)
-        rows = read(asked[0], source.table)
+        rows = read_stored(asked[0], source) if stored else read(asked[0], source.table)
         quick = as_quick_as_possible(asked, rows)
     with quick:
         if len(asked) > 1:  # nothing is released before all of them are checked

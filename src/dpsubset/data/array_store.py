@@ -27,9 +27,7 @@ __all__ = ["ArrayFile", "NumberStore", "tile_shape"]
 class NumberStore(Store):
     """A store of plain numbers."""
 
-    def design(
-        self, bound: float, middle: Floats, scale: Floats, partner: Floats | None
-    ) -> Design:
+    def design(self, bound: float, middle: Floats, scale: Floats, partner: Floats | None) -> Design:
         """Return the design of the numbers, clipped and mapped."""
         return StoredDesign(self, bound, middle, scale, partner)
 

@@ -70,9 +70,7 @@ class BedFile(Store):
             out[k] = self._variants(j, j + 1)[0]
         return out
 
-    def design(
-        self, bound: float, middle: Floats, scale: Floats, partner: Floats | None
-    ) -> Design:
+    def design(self, bound: float, middle: Floats, scale: Floats, partner: Floats | None) -> Design:
         """Return the design, whose entries are four numbers at most."""
         if self.n_columns and (np.ptp(middle) or np.ptp(scale)):
             raise InputError("a .bed table has the same bounds for all of its columns, 0 and 2")

@@ -10,11 +10,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpsubset.arrays import Floats
 from dpsubset.data.array_store import NumberStore, tile_shape
+from dpsubset.data.classes import read_labels
+from dpsubset.data.files import read_cells
+from dpsubset.data.frames import MISSING
 from dpsubset.data.names import opened, quietly
 from dpsubset.data.watched import Watched
 from dpsubset.designs.streamed import Tile
 from dpsubset.errors import InputError
+from dpsubset.labels import Labels
 
 __all__ = ["ParquetParts"]
 
@@ -36,7 +41,11 @@ class ParquetParts(NumberStore):
                     "the parts of a data set must agree"
                 )
         self.names = tuple(first) if features is None else features
-        text = [name for name in self.names if not (first[name].is_numeric() or first[name] == pl.Boolean)]
+        text = [
+            name
+            for name in self.names
+            if not (first[name].is_numeric() or first[name] == pl.Boolean)
+        ]
         if text:
             raise InputError(
                 f"{path}: column {text[0]!r} holds no numbers. A data set on disk must hold "
@@ -63,6 +72,7 @@ class ParquetParts(NumberStore):
 
     def tiles(self, most: int) -> Iterator[Tile]:
         """Read some rows of some columns at a time."""
+        assert self.names is not None
         height, width = tile_shape(self.n_rows, self.n_columns, 8, most)
         for top in range(0, self.n_rows, height):
             rows = slice(top, min(top + height, self.n_rows))
@@ -77,7 +87,9 @@ class ParquetParts(NumberStore):
             high = min(rows.stop, int(self._starts[k + 1]))
             if low < high:
                 first = low - int(self._starts[k])
-                out[low - rows.start : high - rows.start] = self._numbers(part, names, first, high - low)
+                out[low - rows.start : high - rows.start] = self._numbers(
+                    part, names, first, high - low
+                )
         return out
 
     def _numbers(self, part: Path, names: tuple[str, ...], first: int, count: int) -> NDArray[Any]:
@@ -96,6 +108,28 @@ class ParquetParts(NumberStore):
         """Read some columns."""
         assert self.names is not None
         return self._read(slice(0, self.n_rows), tuple(self.names[j] for j in index.tolist()))
+
+    def without(self, target: str) -> ParquetParts:
+        """Return the same without a column, which is the target."""
+        assert self.names is not None
+        found = ParquetParts(self._path, tuple(name for name in self.names if name != target))
+        found.memory = self.memory
+        return found
+
+    def target(
+        self, name: str, *, labels: bool, classes: tuple[str, str] | None = None
+    ) -> Floats | Labels:
+        """Read one column as the target."""
+        if not labels:
+            found = np.ascontiguousarray(self._read(slice(0, self.n_rows), (name,))[:, 0])
+            if not np.isfinite(found).all():
+                raise InputError(f"{self._path}: the target {MISSING}")
+            return found
+        cells = pl.concat([read_cells(part, [name]).to_series(0) for part in self._parts])
+        known = read_labels(cells, classes, self._path)
+        if known is None:
+            raise InputError(f"{self._path}: a label is missing; every row needs one")
+        return known
 
     def check(self) -> None:
         """Refuse parts that have changed."""

@@ -53,7 +53,7 @@ class Watched:
     def array(self, start: int, count: int) -> NDArray[np.uint8]:
         """Return so many bytes."""
         out = np.empty(count, dtype=np.uint8)
-        view, done = memoryview(out), 0
+        view, done = memoryview(out), 0  # type: ignore[arg-type]
         while done < count:
             try:
                 got = os.preadv(self._file.fileno(), [view[done:]], start + done)

@@ -19,7 +19,16 @@ from dpsubset.designs.sparse import SparseDesign
 from dpsubset.designs.streamed import Store
 from dpsubset.errors import InputError, without_context
 
-__all__ = ["ColumnCache", "Design", "Features", "Gram", "Store", "as_design", "bounded_blocks", "unmasked"]
+__all__ = [
+    "ColumnCache",
+    "Design",
+    "Features",
+    "Gram",
+    "Store",
+    "as_design",
+    "bounded_blocks",
+    "unmasked",
+]
 
 
 def as_design(

@@ -10,6 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,9 +58,7 @@ class Store(ABC):
         """Read some columns, as they are stored."""
 
     @abstractmethod
-    def design(
-        self, bound: float, middle: Floats, scale: Floats, partner: Floats | None
-    ) -> Design:
+    def design(self, bound: float, middle: Floats, scale: Floats, partner: Floats | None) -> Design:
         """Return the design whose column j is clipped and mapped by its middle and scale."""
 
     @abstractmethod
@@ -151,9 +150,7 @@ class Streamed(Design):
         width = tile.columns.stop - tile.columns.start
         ends = [tile.columns.start + width * k // cores for k in range(cores + 1)]
         return [
-            Tile(tile.rows, slice(a, b), self._part(tile, a, b))
-            for a, b in zip(ends, ends[1:], strict=False)
-            if a < b
+            Tile(tile.rows, slice(a, b), self._part(tile, a, b)) for a, b in pairwise(ends) if a < b
         ]
 
     @abstractmethod

@@ -20,8 +20,8 @@ from sklearn.utils.validation import (
 from dpsubset.data.frames import Table, as_matrix
 from dpsubset.data.schema import Schema
 from dpsubset.data.stores import as_store
-from dpsubset.designs import Store
 from dpsubset.data.target import Target, plan_target
+from dpsubset.designs import Store
 from dpsubset.errors import InputError, at_once
 from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
 from dpsubset.estimators.schemas import as_schema, with_names
