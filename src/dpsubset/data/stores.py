@@ -11,6 +11,7 @@ import numpy as np
 
 from dpsubset.data.array_store import ArrayFile
 from dpsubset.data.bed import BedFile
+from dpsubset.data.dask_store import DaskTable, is_dask
 from dpsubset.data.parquet_store import ParquetParts
 from dpsubset.data.zarr_store import ZarrStore
 from dpsubset.designs.streamed import DEFAULT_MEMORY, Store
@@ -71,6 +72,8 @@ def as_store(X: Any) -> Any:
     """Return what is to be read from disk as a store; anything else as it is."""
     if isinstance(X, (str, os.PathLike)):
         return open_table(X)
+    if is_dask(X):
+        return DaskTable(X)
     if isinstance(X, np.memmap):
         found = ArrayFile.of_map(X)
         return X if found is None else found

@@ -11,6 +11,7 @@ from dpsubset.arrays import Floats
 from dpsubset.designs.base import Columns
 from dpsubset.designs.dense import NOT_FINITE, project, scan
 from dpsubset.designs.streamed import Store, Streamed, Tile
+from dpsubset.designs.tasks import Map, floats, mapped
 from dpsubset.errors import InputError
 from dpsubset.sums import row_blocks
 
@@ -37,26 +38,19 @@ class StoredDesign(Streamed):
         if self._broken:
             raise InputError(NOT_FINITE)
 
-    def _floats(self, block: NDArray[Any]) -> NDArray[np.floating]:
-        """Return a block as numbers that compiled functions take; small ones are exact so."""
-        if block.dtype not in (np.float32, np.float64):
-            small = block.dtype.itemsize <= 2
-            with np.errstate(over="ignore"):  # extended precision may become infinite
-                return block.astype(np.float32 if small else np.float64, order="C")
-        return np.ascontiguousarray(block)
+    def _how(self, columns: slice) -> Map:
+        return self._middle[columns], self._scale[columns], self.bound
 
     def _add(self, tile: Tile, vectors: Floats, out: Floats) -> None:
-        block = self._floats(tile.block)
-        middle, scale = self._middle[tile.columns], self._scale[tile.columns]
+        block = floats(tile.block)
         for rows in row_blocks(len(block)):
-            out += project(block[rows], middle, scale, self.bound, False, vectors[rows])
+            out += project(block[rows], *self._how(tile.columns), False, vectors[rows])
 
     def _add_squares(self, tile: Tile, out: Floats) -> None:
-        block = self._floats(tile.block)
-        middle, scale = self._middle[tile.columns], self._scale[tile.columns]
+        block = floats(tile.block)
         for rows in row_blocks(len(block)):
             squares = np.zeros(out.size)
-            _, broken = scan(block[rows], middle, scale, self.bound, squares)
+            _, broken = scan(block[rows], *self._how(tile.columns), squares)
             out += squares
             self._broken |= bool(broken)
 
@@ -70,8 +64,5 @@ class StoredDesign(Streamed):
     def take(self, columns: Columns) -> Floats:
         """Return columns, clipped and mapped."""
         index = np.asarray(columns, dtype=np.intp)
-        block = self._columns(index).astype(np.float64, order="F")
-        with np.errstate(over="ignore"):  # huge entries are clipped next
-            block -= self._middle[index]
-            block *= self._scale[index]
-        return np.clip(block, -self.bound, self.bound, out=block)
+        how = self._middle[index], self._scale[index], self.bound
+        return mapped(self._columns(index), how, np.arange(index.size))
