@@ -94,7 +94,7 @@ def refused(tmp_path: Path, path: Path, words: str, y: np.ndarray) -> None:
     ledger = Ledger(tmp_path / "budget.db", epsilon=1.0)
     with pytest.raises(InputError, match=words):
         selector(ledger=ledger, random_state=None).fit(path, y)
-    assert ledger.spent().epsilon == 0
+    assert ledger.spent == (0.0, 0.0)
 
 
 def test_a_truncated_bed(tmp_path: Path) -> None:
@@ -240,6 +240,6 @@ def test_the_command_selects_from_parquet_parts(
     monkeypatch.chdir(tmp_path)
     X, y = table(2000)
     written(tmp_path, np.column_stack([X, y]), "parts")
-    (tmp_path / "b.toml").write_text("[default]\nbounds = [0, 30]\n")
+    (tmp_path / "b.toml").write_text("[default]\nbounds = [0, 10]\n[columns]\nx8 = [0, 30]\n")
     words = ("parts", "--target", "x8", "--bounds", "b.toml", "--epsilon", 1e4)
     assert command(*words) == (0, "x3\nx5\n")

@@ -8,8 +8,9 @@ from genotypes import genotypes, write_bed
 
 from dpsubset.data.bed import BedFile
 from dpsubset.data.stores import open_table
-from dpsubset.designs import as_design, packed, streamed
-from dpsubset.designs.streamed import in_parallel
+from dpsubset.designs import as_design, packed
+from dpsubset.designs import cores as module
+from dpsubset.designs.cores import in_parallel
 
 
 @pytest.mark.parametrize("n", [1, 3, 64, 65, 130, 4096, 4101, 8250])
@@ -97,11 +98,25 @@ def test_the_number_of_cores_changes_nothing(
     write_bed(tmp_path / "a.bed", genotypes(300, 11))
     u, found = np.random.default_rng(0).normal(size=300), []
     for cores in ("1", "2", "3"):
-        monkeypatch.setattr(streamed, "_cores", lambda cores=cores: int(cores))
+        monkeypatch.setattr(module, "cores", lambda cores=cores: int(cores))
         design = as_design(BedFile(tmp_path / "a.bed"), bound=1.0, lower=0, upper=2)
         found.append(design.correlate(u))
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_dense_products_do_not_depend_on_the_number_of_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = np.random.default_rng(0).uniform(0, 3, (900, 5001)).astype(np.float32)
+    u, found = np.random.default_rng(1).normal(size=900), []
+    for cores in (1, 2, 5):
+        monkeypatch.setattr(module, "cores", lambda cores=cores: cores)
+        found.append(as_design(X, bound=1.0, lower=0, upper=2).correlate(u))
+    expected = np.clip(X.astype(np.float64) - 1, -1, 1).T @ u
+    np.testing.assert_allclose(found[0], expected, atol=1e-10)
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
 
 
 def test_a_fault_in_one_part_is_told() -> None:

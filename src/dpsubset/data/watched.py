@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,10 @@ class Watched:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._file = path.open("rb", buffering=0)
+            self._number = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         except OSError as error:
             raise InputError(f"{path} cannot be read: {os.strerror(error.errno or 0)}") from None
+        weakref.finalize(self, os.close, self._number)
         self._seen = self._look()
 
     @property
@@ -47,7 +49,7 @@ class Watched:
 
     def read(self, start: int, count: int) -> bytes:
         """Return some bytes, fewer at the end of the file."""
-        return os.pread(self._file.fileno(), count, start)
+        return os.pread(self._number, count, start)
 
     @without_context
     def array(self, start: int, count: int) -> NDArray[np.uint8]:
@@ -56,7 +58,7 @@ class Watched:
         view, done = memoryview(out), 0  # type: ignore[arg-type]
         while done < count:
             try:
-                got = os.preadv(self._file.fileno(), [view[done:]], start + done)
+                got = os.preadv(self._number, [view[done:]], start + done)
             except OSError as error:
                 reason = os.strerror(error.errno or 0)
                 raise InputError(f"{self._path} cannot be read: {reason}") from None

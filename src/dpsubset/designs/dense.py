@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.designs.base import Columns, Design
+from dpsubset.designs.cores import in_parallel, shares
 from dpsubset.errors import InputError
 from dpsubset.sums import dot, row_blocks
 
@@ -26,6 +27,7 @@ _LONG = 500_000_000  # multiplications between two looks at the clock
 _BLOCK_BYTES = 1 << 21  # a converted block stays in the second-level cache
 _TILE = 1024  # columns that the compiled loops work on at once
 _FEW = 8  # vectors that they work on at once
+_ALONE = 1 << 22  # multiplications from which threads pay
 
 
 @compiled(fastmath={"contract", "reassoc"})
@@ -108,13 +110,16 @@ def _load(source, middle, scale, bound, plain, out):  # type: ignore[no-untyped-
 
 
 @compiled(nogil=True, fastmath={"contract", "reassoc"})
-def _project(X, middle, scale, bound, plain, U, out):  # type: ignore[no-untyped-def]
-    """Add U'V to `out` (k, p), V the clipped and mapped X; four rows and a tile at a time."""
-    n, p = X.shape
+def _project(X, middle, scale, bound, plain, U, out, first, last):  # type: ignore[no-untyped-def]
+    """Add U'V to `out` (k, p), V the clipped and mapped X; four rows and a tile at a time.
+
+    Of the columns from `first` to `last` alone.
+    """
+    n = X.shape[0]
     rows = np.zeros((4, _TILE))
     weights = np.zeros((U.shape[1], 4))
-    for start in range(0, p, _TILE):
-        stop = min(start + _TILE, p)
+    for start in range(first, last, _TILE):
+        stop = min(start + _TILE, last)
         m, s = middle[start:stop], scale[start:stop]
         r0, r1 = rows[0, : stop - start], rows[1, : stop - start]
         r2, r3 = rows[2, : stop - start], rows[3, : stop - start]
@@ -137,12 +142,19 @@ def project(
     bound: float,
     plain: bool,
     vectors: Floats,
+    parallel: bool = False,
 ) -> Floats:
     """Return U'V for vectors U and a block of rows, clipped and mapped to V."""
     part = np.zeros((vectors.shape[1], array.shape[1]))
     for start in range(0, vectors.shape[1], _FEW):
         U = np.ascontiguousarray(vectors[:, start : start + _FEW])
-        _project(array, middle, scale, bound, plain, U, part[start : start + _FEW])
+        into = part[start : start + _FEW]
+
+        def work(ends: tuple[int, int], U: Floats = U, into: Floats = into) -> None:
+            _project(array, middle, scale, bound, plain, U, into, *ends)
+
+        large = parallel and array.size * len(into) > _ALONE
+        in_parallel(work, shares(0, array.shape[1], _TILE) if large else [(0, array.shape[1])])
     return part
 
 
@@ -249,10 +261,9 @@ class DenseDesign(Design):
                 out += vectors[rows].T @ self._array[rows]
         elif self._array.flags.c_contiguous:
             for rows in row_blocks(self.n_rows):
-                out += project(
-                    *(self._array[rows], self._middle, self._scale),
-                    *(self.bound, self._plain, vectors[rows]),
-                )
+                block, U = self._array[rows], vectors[rows]
+                how = self._middle, self._scale, self.bound
+                out += project(block, *how, self._plain, U, parallel=True)
         else:
             for columns in self._blocks(self.n_columns, self.n_rows):
                 for rows in row_blocks(self.n_rows):

@@ -6,11 +6,9 @@ memory that is allowed. While a tile is multiplied, on all cores, the next one i
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +16,9 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.designs.base import Design
+from dpsubset.designs.cores import in_parallel, shares
 
-__all__ = ["DEFAULT_MEMORY", "Store", "Streamed", "Tile", "in_parallel"]
+__all__ = ["DEFAULT_MEMORY", "Store", "Streamed", "Tile"]
 
 DEFAULT_MEMORY = 1 << 30
 _SHARES = 16  # parts of the memory: two tiles are held, and what is made of them
@@ -146,11 +145,9 @@ class Streamed(Design):
 
     def _parts(self, tile: Tile) -> list[Tile]:
         """Part the columns of a tile among the cores; no product depends on how."""
-        cores = _cores()
-        width = tile.columns.stop - tile.columns.start
-        ends = [tile.columns.start + width * k // cores for k in range(cores + 1)]
         return [
-            Tile(tile.rows, slice(a, b), self._part(tile, a, b)) for a, b in pairwise(ends) if a < b
+            Tile(tile.rows, slice(a, b), self._part(tile, a, b))
+            for a, b in shares(tile.columns.start, tile.columns.stop)
         ]
 
     @abstractmethod
@@ -160,21 +157,3 @@ class Streamed(Design):
     @abstractmethod
     def _part(self, tile: Tile, first: int, last: int) -> NDArray[Any]:
         """Return the block of a tile's columns from first to last."""
-
-
-def _cores() -> int:
-    """Return how many cores this process may use, or OMP_NUM_THREADS if that is less."""
-    known = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return max(1, min(known or 1, int(asked) if asked.isdigit() and int(asked) else 1 << 16))
-
-
-def in_parallel(work: Callable[[Any], None], parts: list[Any]) -> None:
-    """Do some work on all parts, which do not touch each other."""
-    if len(parts) < 2:
-        for part in parts:
-            work(part)
-        return
-    with ThreadPoolExecutor(len(parts)) as pool:
-        for done in [pool.submit(work, part) for part in parts]:
-            done.result()
