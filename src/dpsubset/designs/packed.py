@@ -117,7 +117,9 @@ class PackedDesign(Streamed):
         super().__init__(store, bound, partner)
 
     def _add(self, tile: Tile, vectors: Floats, out: Floats) -> None:
-        _products(tile.block, self.n_rows, self._values, vectors, out)
+        found = np.zeros(out.shape)  # one layout, one compiled function
+        _products(tile.block, self.n_rows, self._values, vectors, found)
+        out += found
 
     def _add_squares(self, tile: Tile, out: Floats) -> None:
         counts = np.empty((len(tile.block), 4), dtype=np.int64)

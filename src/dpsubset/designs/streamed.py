@@ -128,6 +128,7 @@ class Streamed(Design):
         return times if np.array_equal(times * self._partner, vector) else None
 
     def _pass(self, vectors: Floats, *, first: bool = False) -> Floats:
+        vectors = np.ascontiguousarray(vectors)
         out = np.zeros((vectors.shape[1], self.n_columns))
         for tile in self._tiles():
 
