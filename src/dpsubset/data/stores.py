@@ -56,16 +56,22 @@ def _opened(path: Path) -> Store:
         return BedFile(path)
     if kind == ".npy":
         return ArrayFile.of_npy(path)
-    if kind == ".zarr" or (path / "zarr.json").exists() or (path / ".zarray").exists():
+    if kind == ".zarr" or _is_zarr(path):
         return ZarrStore(path)
     if kind in (".parquet", ".pq") or path.is_dir():
         return ParquetParts(path)
     raise InputError(f"{path}: a table on disk ends in {_KINDS}")
 
 
+def _is_zarr(path: Path) -> bool:
+    return (path / "zarr.json").exists() or (path / ".zarray").exists()
+
+
 def is_stored(path: Path) -> bool:
-    """Say whether a command's table is one that stays on disk and holds no target."""
-    return path.suffix.lower() in (".bed", ".npy", ".zarr") or path.is_dir()
+    """Say whether a command's table is one that stays on disk."""
+    if path.suffix.lower() in (".bed", ".npy", ".zarr"):
+        return True
+    return path.is_dir() and (_is_zarr(path) or any(path.glob("*.parquet")))
 
 
 def as_store(X: Any) -> Any:
