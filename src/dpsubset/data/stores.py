@@ -51,7 +51,7 @@ def open_table(path: str | os.PathLike[str], *, memory: int | str | None = None)
 def _opened(path: Path) -> Store:
     kind = path.suffix.lower()
     if not path.exists():
-        raise InputError(f"{path}: no such file")
+        raise InputError(f"{path}: no such file; a table on disk ends in {_KINDS}")
     if kind == ".bed":
         return BedFile(path)
     if kind == ".npy":
