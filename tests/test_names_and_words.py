@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from dpsubset import SubsetClassifier, SubsetSelector
 from dpsubset.cli import app
-from dpsubset.cli.asked import _classes, listed
+from dpsubset.cli.asked import listed, two_classes
 from dpsubset.errors import InputError
 from dpsubset.losses import Squared
 
@@ -93,7 +93,7 @@ def test_labels_without_a_loss_have_logistic(typed: list[str]) -> None:
     model = SubsetClassifier(classes=("no", "yes"), **shape).fit(X, y)
     assert model.get_params()["loss"] is None
     with pytest.raises(InputError, match="--classes is for the classification"):
-        _classes(["a", "b"], Squared())
+        two_classes(["a", "b"], Squared())
 
 
 def test_fit_says_when_an_exact_draw_may_take_long(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
-from numba.core import config
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
@@ -44,22 +43,23 @@ def watch_until(deadline: float, asked: Any) -> Watch:
     return Watch(address or 0, np.array([deadline, 0.0, 0.0]))
 
 
-if config.DISABLE_JIT:  # type: ignore[attr-defined]
+def _now(address: int) -> float:
+    """Call the clock at an address."""
+    return float(_PROTOTYPE(address)())
 
-    def _now(address: int) -> float:
-        return float(_PROTOTYPE(address)())
 
-else:
+@intrinsic
+def _call(context, address):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        function = ir.FunctionType(ir.DoubleType(), [])
+        return builder.call(builder.inttoptr(args[0], function.as_pointer()), [])
 
-    @intrinsic
-    def _now(context, address):  # type: ignore[no-untyped-def]
-        """Call the clock at an address."""
+    return types.float64(types.int64), generate
 
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            function = ir.FunctionType(ir.DoubleType(), [])
-            return builder.call(builder.inttoptr(args[0], function.as_pointer()), [])
 
-        return types.float64(types.int64), generate
+@overload(_now)
+def _compiled_now(address):  # type: ignore[no-untyped-def]
+    return lambda address: _call(address)  # type: ignore[call-arg]
 
 
 @compiled()

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from numbers import Integral, Real

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 from dpsubset import search
+from dpsubset.data import open_table
+from dpsubset.designs import as_design
 from dpsubset.mechanisms import Exponential, MarkovChain, PermuteAndFlip
 from dpsubset.planning.generate import paper_table
 from dpsubset.problem import Problem
@@ -39,6 +44,18 @@ def warm_up() -> None:
     blocks = Problem(table.X, table.y, size=3, x_bound=0.5, y_bound=0.5, radius=1.1, groups=grouped)
     search.best(blocks)
     MarkovChain(epsilon=1.0, steps=20).draw(blocks, 1, random_state=0)
+    _genotypes()
+
+
+def _genotypes() -> None:
+    """Make products with a table of two bits an entry."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.bed"
+        path.write_bytes(b"\x6c\x1b\x01" + bytes(range(8)))
+        path.with_suffix(".bim").write_text("".join(f"1 v{j} 0 0 A G\n" for j in range(4)))
+        path.with_suffix(".fam").write_text("".join(f"f i{i} 0 0 0 0\n" for i in range(8)))
+        design = as_design(open_table(path), bound=1.0, lower=0, upper=2)
+        design.gram([0, 1])
 
 
 if __name__ == "__main__":

@@ -635,7 +635,7 @@ def test_other_bad_tables() -> None:
         (sp.csr_array(np.where(X > 9, np.nan, X)), "missing"),
         (None, "type NoneType is not supported"),
         (1.5, "type float is not supported"),
-        ("table", "type str is not supported"),
+        ("table", "no such file"),
         ({"age": [1.0]}, "type dict is not supported"),
         ((row for row in X), "type generator is not supported"),
     ]:

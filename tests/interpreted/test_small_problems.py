@@ -11,7 +11,7 @@ from oracle import LOSSES, Case, kinds, mistakes_of, random_case
 
 from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, TopR, sampling, search
 from dpsubset.cuts import listing, reduced, symmetric, walk
-from dpsubset.designs import dense
+from dpsubset.designs import dense, packed
 from dpsubset.losses import squared
 from dpsubset.sampling import covering
 from dpsubset.search import block_kernel, heap, kernel
@@ -107,7 +107,10 @@ ENTRANCES = [
     reduced._extend,
     dense._peaks,
     dense._project,
-    dense._scan,
+    dense.scan,
+    packed._products,
+    packed._counts,
+    packed._unpack,
     squared.solve,
     squared.support_scores,
     listing._combinations,

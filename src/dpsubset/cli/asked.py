@@ -31,7 +31,7 @@ from dpsubset.losses.weighted import weights_by_class
 from dpsubset.question import default_loss
 from dpsubset.selection import Selection
 
-__all__ = ["Source", "ask", "read"]
+__all__ = ["Source", "ask", "listed", "read", "two_classes", "weighed"]
 
 S = TypeVar("S", bound=Selection)
 
@@ -48,6 +48,7 @@ class Source:
     classes: Sequence[str] | None
     table_name: str | None
     private_target_bounds: bool = False
+    memory: str | None = None
 
 
 def ask(
@@ -62,7 +63,7 @@ def ask(
     chosen_loss = default_loss(named_two) if options["loss"] is None else options["loss"]
     loss = as_loss(chosen_loss)
     two, weights, wanted, included, excluded = at_once(
-        lambda: _classes(source.classes, loss),
+        lambda: two_classes(source.classes, loss),
         lambda: weighed(options["class_weights"]),
         lambda: listed(source.features, "--features", known),
         lambda: listed(options["always_include"], "--always-include", known),
@@ -158,7 +159,8 @@ def read(selection: Selection, path: Path) -> Table:
     )
 
 
-def _classes(given: Sequence[str] | None, loss: Loss) -> tuple[str, str] | None:
+def two_classes(given: Sequence[str] | None, loss: Loss) -> tuple[str, str] | None:
+    """Return the two classes that --classes names, for a loss that has some."""
     if given and not loss.classification:
         raise InputError(
             f"--classes is for the classification losses, hinge and logistic; the {loss.name} loss "

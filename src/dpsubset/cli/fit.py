@@ -44,10 +44,12 @@ def fit(
     """
     with ending(as_json):
         from dpsubset.cli.asked import Source, ask, read
+        from dpsubset.cli.quick import as_quick_as_possible
         from dpsubset.cli.selecting import seeded_warning
         from dpsubset.cli.show import print_left, print_model
         from dpsubset.cli.warned import print_warnings
         from dpsubset.cli.writing import waiting, writing
+        from dpsubset.compiled import interpreted
         from dpsubset.model import Model
         from dpsubset.model_file import write_model
         from dpsubset.planning.rule import likely_noise
@@ -63,12 +65,17 @@ def fit(
                     *(table, target, schema, bounds, features, classes, table_name),
                     private_target_bounds,
                 )
-                model = ask(Model, source, given, classes_needed=True)
-                model.method.prepare(model.fit_problem(model.rehearsal()), seeded=_seeded(given))
-                budget = as_ledger(ledger)
-                problem = model.problem(read(model, table))
-                print_warnings([model.slow(problem)])
-                released = model.release(problem, budget)
+                with interpreted():  # on no rows
+                    model = ask(Model, source, given, classes_needed=True)
+                    method, nothing = model.method, model.fit_problem(model.rehearsal())
+                    method.prepare(nothing, seeded=_seeded(given))
+                    budget = as_ledger(ledger)
+                    rows = read(model, table)
+                    quick = as_quick_as_possible([model], rows)
+                with quick:
+                    problem = model.problem(rows)
+                    print_warnings([model.slow(problem)])
+                    released = model.release(problem, budget)
             weaker = shortfall(model.guarantee(problem), model.epsilon, model.delta)
             try:
                 if as_json:

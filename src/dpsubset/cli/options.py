@@ -19,11 +19,25 @@ C = TypeVar("C", bound=Callable[..., None])
 TABLE, PRIVACY, OUTPUT = "Table", "Privacy", "Output"
 _PANELS = [None, TABLE, "Question", "Coefficients", PRIVACY, "Mechanism", OUTPUT]
 
-Table = Annotated[Path, typer.Argument(help="A CSV or Parquet file with column names.")]
+Table = Annotated[
+    Path,
+    typer.Argument(
+        help="A CSV or Parquet file with column names; or a table that stays on disk: a .bed, .npy "
+        "or .zarr, or a folder of .parquet files, whose target is in a file of its own."
+    ),
+]
 Target = Annotated[
     str | None,
     typer.Option(
         help="The column to explain; the schema's own if not given.", rich_help_panel=TABLE
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        help="For a table that stays on disk (.bed, .npy, .zarr, a folder of .parquet): how much "
+        "memory its parts may take, such as 2GB.",
+        rich_help_panel=TABLE,
     ),
 ]
 Schema = Annotated[

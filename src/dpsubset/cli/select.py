@@ -24,6 +24,7 @@ def select(
     classes: options.Classes = None,
     table_name: options.TableName = None,
     private_target_bounds: options.PrivateTargetBounds = False,
+    memory: options.Memory = None,
     ledger: options.Ledger = None,
     output: Annotated[
         Path | None,
@@ -64,7 +65,7 @@ def select(
             with waiting("selecting columns", shown=not (quiet or as_json)):
                 source = Source(
                     *(table, target, schema, bounds, features, classes, table_name),
-                    private_target_bounds,
+                    *(private_target_bounds, memory),
                 )
                 outcome = select_columns(source, ledger, given)
             # Neither a full disk nor a closed terminal may lose a release that was paid for.

@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from dpsubset.cli.asked import Source, ask, read
+from dpsubset.cli.quick import as_quick_as_possible
+from dpsubset.cli.stored import ask_stored, read_stored
 from dpsubset.cli.warned import print_warnings
+from dpsubset.compiled import interpreted
+from dpsubset.data.stores import is_stored
 from dpsubset.errors import BudgetError, RefusedError, UnprovenError
 from dpsubset.mechanisms.named import MECHANISMS, OWN_OPTIONS
 from dpsubset.planning.rule import likely_noise
@@ -78,13 +82,18 @@ def select_columns(source: Source, ledger: Path | None, options: dict[str, Any])
     UnprovenError, RefusedError, BudgetError
         If the only mechanism asked for released nothing.
     """
-    asked = [ask(Selection, source, given) for given in _each(options)]
-    budget = as_ledger(ledger)
-    rows = read(asked[0], source.table)
-    if len(asked) > 1:  # nothing is released before all of them are checked
-        for selection in asked:
-            selection.guarantee(selection.problem(rows))
-    lines = tuple(_line(selection, rows, budget, len(asked) > 1) for selection in asked)
+    with interpreted():  # on no rows
+        stored = is_stored(source.table)
+        asking = ask_stored if stored else ask
+        asked = [asking(Selection, source, given) for given in _each(options)]
+        budget = as_ledger(ledger)
+        rows = read_stored(asked[0], source) if stored else read(asked[0], source.table)
+        quick = as_quick_as_possible(asked, rows)
+    with quick:
+        if len(asked) > 1:  # nothing is released before all of them are checked
+            for selection in asked:
+                selection.guarantee(selection.problem(rows))
+        lines = tuple(_line(selection, rows, budget, len(asked) > 1) for selection in asked)
     found = [
         shortfall(line.guarantee, options["epsilon"], options["delta"] or 0.0)
         for line in lines

@@ -18,6 +18,7 @@ __all__ = ["Expansions", "Minorant", "bends", "reach", "row_curvature"]
 
 _NEAR = 1e-2  # of the range of predictions: nearer to its end a difference quotient is rounding
 _LOST = 1e-11  # of the largest loss over the squared range, for the rounding of a quotient
+_WIDE = 2e9  # entries of a table whose rows are not looked at one by one
 _AT_ONCE = 1 << 22  # entries of the table that are looked at together
 
 
@@ -28,6 +29,11 @@ def reach(problem: Problem) -> Floats:
     feature's entries count together (T32).
     """
     design, features, t = problem.design, problem.features, problem.to_choose
+    largest = problem.radius * problem.x_bound * np.sqrt(problem.size)
+    if not features.identity:  # norms of blocks are bounded up to rounding (T32)
+        largest *= 1 + 1e-12
+    if problem.n_rows * features.n_columns > _WIDE:  # not worth a look at every entry
+        return np.full(problem.n_rows, largest)
     include = features.columns(problem.include)
     squares = np.zeros((problem.n_rows, t + 1))
     step = max(1, _AT_ONCE // max(problem.n_rows * int(features.widths.max()), 1))
@@ -42,9 +48,6 @@ def reach(problem: Problem) -> Floats:
             held = np.partition(held, held.shape[1] - t, axis=1)[:, -t:]
             squares[:, :t] = held
     total = squares.sum(axis=1) + (design.take(include) ** 2).sum(axis=1)
-    largest = problem.radius * problem.x_bound * np.sqrt(problem.size)
-    if not features.identity:  # norms of blocks are bounded up to rounding (T32)
-        largest *= 1 + 1e-12
     return np.asarray(np.minimum(problem.radius * np.sqrt(total) * (1 + 1e-12), largest))
 
 

@@ -125,7 +125,8 @@ class MomentCuts(CutMaker):
         if region.to_choose == 1:
             scores = self.extended(region.inside, region.free)
             return Cut(region, problem.energy - problem.slack, problem.energy - scores)
-        return self.bound(region)
+        found = self.bound(region)  # its reduction is large, and of use to a search only
+        return Cut(region, found.constant, found.weights, found.partial)
 
     def optimised(
         self,

@@ -9,6 +9,7 @@ from dpsubset.data.files import read_cells, read_columns, read_table
 from dpsubset.data.frames import Table, as_matrix
 from dpsubset.data.names import looks_headless, pick_features, read_names, read_types
 from dpsubset.data.schema import Schema
+from dpsubset.data.stores import open_table
 from dpsubset.data.template import schema_template
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "check_file",
     "is_bounds_only",
     "looks_headless",
+    "open_table",
     "pick_features",
     "read_bounds",
     "read_cells",

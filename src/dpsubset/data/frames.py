@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dpsubset.designs import Store
 from dpsubset.errors import InputError, at_once, without_context
 
 __all__ = [
@@ -55,6 +56,8 @@ def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
     of numbers, and data frames stored as one block, are not copied. All columns that are no numbers
     are told at once.
     """
+    if isinstance(X, Store):
+        return X, X.names
     frame = as_frame(X)
     if frame is not None:
         return _frame_matrix(frame)

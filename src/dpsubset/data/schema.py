@@ -22,7 +22,7 @@ from dpsubset.data.columns import Column, OneNumber
 from dpsubset.data.frames import Table, as_matrix
 from dpsubset.data.matching import match
 from dpsubset.data.target import ANY, PRIVATE, Target, check_given
-from dpsubset.designs import as_design
+from dpsubset.designs import Store, as_design
 from dpsubset.errors import InputError, at_once, without_context
 from dpsubset.labels import Labels, named_classes
 
@@ -239,13 +239,15 @@ class Schema:
             raise InputError("the columns of the table are not those of the schema, in their order")
         self._check_width(matrix.shape[1])
         lower, upper = narrowed(self.limits, clip)
-        design = as_design(matrix, bound=1.0, lower=lower, upper=upper)
-        if (target.values if isinstance(target, Labels) else target).size != design.n_rows:
+        if (target.values if isinstance(target, Labels) else target).size != matrix.shape[0]:
             raise InputError("the table and the target have inconsistent numbers of samples (rows)")
         if not isinstance(target, Labels) and self.target.limits is not None:
             # Bounds that are still to be drawn are clipped once they are known.
             share = 1.0 if self.target.private else clip
             target = rescale_target(target, narrowed(self.target.limits, share))
+        values = target.values if isinstance(target, Labels) else target
+        partner = values if isinstance(matrix, Store) else None  # saves it a pass
+        design = as_design(matrix, bound=1.0, lower=lower, upper=upper, partner=partner)
         return Rows(design.with_ones() if constant else design, target)
 
     def _check_width(self, width: int) -> None:

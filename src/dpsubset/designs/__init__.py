@@ -16,9 +16,19 @@ from dpsubset.designs.dense import DenseDesign
 from dpsubset.designs.features import Features
 from dpsubset.designs.gram import Gram
 from dpsubset.designs.sparse import SparseDesign
+from dpsubset.designs.streamed import Store
 from dpsubset.errors import InputError, without_context
 
-__all__ = ["ColumnCache", "Design", "Features", "Gram", "as_design", "bounded_blocks", "unmasked"]
+__all__ = [
+    "ColumnCache",
+    "Design",
+    "Features",
+    "Gram",
+    "Store",
+    "as_design",
+    "bounded_blocks",
+    "unmasked",
+]
 
 
 def as_design(
@@ -33,7 +43,7 @@ def as_design(
 
     Parameters
     ----------
-    X : array of shape (n, p) or scipy.sparse matrix
+    X : array of shape (n, p), scipy.sparse matrix, or Store
         float64 and float32 are used as they are, without a copy; integers and booleans are
         converted.
     bound : float
@@ -53,6 +63,11 @@ def as_design(
     """
     if not (np.isfinite(bound) and bound > 0):
         raise InputError(f"the bound must be a positive number, not {bound!r}")
+    if isinstance(X, Store):
+        middle, scale = _affine(lower, upper, X.n_columns, bound)
+        if partner is not None and partner.size != X.n_rows:
+            raise InputError("the target and the table have different numbers of rows")
+        return X.design(bound, middle, scale, partner)
     if sp.issparse(X):
         X = cast(Any, X)  # issparse narrows to a class without dtype and shape
         _check_kind(X.dtype)

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.designs.base import Columns, Design
+from dpsubset.designs.cores import in_parallel, shares
 from dpsubset.errors import InputError
 from dpsubset.sums import dot, row_blocks
 
-__all__ = ["NOT_FINITE", "DenseDesign"]
+__all__ = ["NOT_FINITE", "DenseDesign", "project", "scan"]
 
 NOT_FINITE = (
     "the table holds missing or infinite values; dpsubset takes finite numbers only. Replace them "
@@ -26,6 +27,7 @@ _LONG = 500_000_000  # multiplications between two looks at the clock
 _BLOCK_BYTES = 1 << 21  # a converted block stays in the second-level cache
 _TILE = 1024  # columns that the compiled loops work on at once
 _FEW = 8  # vectors that they work on at once
+_ALONE = 1 << 22  # multiplications from which threads pay
 
 
 @compiled(fastmath={"contract", "reassoc"})
@@ -44,8 +46,8 @@ def _scan_row(source, middle, scale, bound, squares):  # type: ignore[no-untyped
     return outside, broken
 
 
-@compiled()
-def _scan(X, middle, scale, bound, squares):  # type: ignore[no-untyped-def]
+@compiled(nogil=True)
+def scan(X, middle, scale, bound, squares):  # type: ignore[no-untyped-def]
     """Scan the table in tiles of columns, so that what is summed stays in the cache."""
     outside = 0
     broken = 0
@@ -107,14 +109,17 @@ def _load(source, middle, scale, bound, plain, out):  # type: ignore[no-untyped-
             out[j] = -bound if x < -bound else x
 
 
-@compiled(fastmath={"contract", "reassoc"})
-def _project(X, middle, scale, bound, plain, U, out):  # type: ignore[no-untyped-def]
-    """Add U'V to `out` (k, p), V the clipped and mapped X; four rows and a tile at a time."""
-    n, p = X.shape
+@compiled(nogil=True, fastmath={"contract", "reassoc"})
+def _project(X, middle, scale, bound, plain, U, out, first, last):  # type: ignore[no-untyped-def]
+    """Add U'V to `out` (k, p), V the clipped and mapped X; four rows and a tile at a time.
+
+    Of the columns from `first` to `last` alone.
+    """
+    n = X.shape[0]
     rows = np.zeros((4, _TILE))
     weights = np.zeros((U.shape[1], 4))
-    for start in range(0, p, _TILE):
-        stop = min(start + _TILE, p)
+    for start in range(first, last, _TILE):
+        stop = min(start + _TILE, last)
         m, s = middle[start:stop], scale[start:stop]
         r0, r1 = rows[0, : stop - start], rows[1, : stop - start]
         r2, r3 = rows[2, : stop - start], rows[3, : stop - start]
@@ -128,6 +133,29 @@ def _project(X, middle, scale, bound, plain, U, out):  # type: ignore[no-untyped
                 a, b, c, d = weights[k, 0], weights[k, 1], weights[k, 2], weights[k, 3]
                 for j in range(target.size):
                     target[j] += r0[j] * a + r1[j] * b + r2[j] * c + r3[j] * d
+
+
+def project(
+    array: NDArray[np.floating],
+    middle: Floats,
+    scale: Floats,
+    bound: float,
+    plain: bool,
+    vectors: Floats,
+    parallel: bool = False,
+) -> Floats:
+    """Return U'V for vectors U and a block of rows, clipped and mapped to V."""
+    part = np.zeros((vectors.shape[1], array.shape[1]))
+    for start in range(0, vectors.shape[1], _FEW):
+        U = np.ascontiguousarray(vectors[:, start : start + _FEW])
+        into = part[start : start + _FEW]
+
+        def work(ends: tuple[int, int], U: Floats = U, into: Floats = into) -> None:
+            _project(array, middle, scale, bound, plain, U, into, *ends)
+
+        large = parallel and array.size * len(into) > _ALONE
+        in_parallel(work, shares(0, array.shape[1], _TILE) if large else [(0, array.shape[1])])
+    return part
 
 
 class DenseDesign(Design):
@@ -180,7 +208,7 @@ class DenseDesign(Design):
         outside = broken = 0
         for rows in row_blocks(self.n_rows):
             squares = np.zeros(self.n_columns)
-            found = _scan(self._array[rows], self._middle, self._scale, self.bound, squares)
+            found = scan(self._array[rows], self._middle, self._scale, self.bound, squares)
             self._squares += squares
             outside += int(found[0])
             broken += int(found[1])
@@ -233,20 +261,14 @@ class DenseDesign(Design):
                 out += vectors[rows].T @ self._array[rows]
         elif self._array.flags.c_contiguous:
             for rows in row_blocks(self.n_rows):
-                out += self._projected(rows, vectors[rows])
+                block, U = self._array[rows], vectors[rows]
+                how = self._middle, self._scale, self.bound
+                out += project(block, *how, self._plain, U, parallel=True)
         else:
             for columns in self._blocks(self.n_columns, self.n_rows):
                 for rows in row_blocks(self.n_rows):
                     out[:, columns] += vectors[rows].T @ self._mapped(rows, columns)
         return out.T
-
-    def _projected(self, rows: slice, vectors: Floats) -> Floats:
-        part = np.zeros((vectors.shape[1], self.n_columns))
-        for start in range(0, vectors.shape[1], _FEW):
-            U = np.ascontiguousarray(vectors[:, start : start + _FEW])
-            array, into = self._array[rows], part[start : start + _FEW]
-            _project(array, self._middle, self._scale, self.bound, self._plain, U, into)
-        return part
 
     def square_norms(self) -> Floats:
         return self._squares

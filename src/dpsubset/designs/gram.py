@@ -31,7 +31,11 @@ class Gram:
         self._limit = max(64, memory // (8 * max(design.n_columns, 1)))
         self._full: Floats | None = None
         self.smallest: float | None = None  # a proven bound on the eigenvalues, once asked for
-        self.diagonal = design.square_norms()
+
+    @property
+    def diagonal(self) -> Floats:
+        """The squared norms of the columns."""
+        return self._design.square_norms()
 
     @property
     def affordable(self) -> bool:

@@ -19,7 +19,9 @@ from sklearn.utils.validation import (
 
 from dpsubset.data.frames import Table, as_matrix
 from dpsubset.data.schema import Schema
+from dpsubset.data.stores import as_store
 from dpsubset.data.target import PRIVATE, Target, plan_target
+from dpsubset.designs import Store
 from dpsubset.errors import InputError, at_once
 from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
 from dpsubset.estimators.schemas import as_schema, with_names
@@ -75,12 +77,17 @@ class Asking(BaseEstimator):  # type: ignore[misc]
 
     def _ask(self, kind: type[S], X: Any, y: Any) -> tuple[S, Problem]:
         """Read a table, and state the selection and the problem it poses; nothing is spent."""
+        X = as_store(X)
         read = self._by_bounds if self.schema is None else self._by_schema
         schema, table, width = read(X, y)
         selection = kind(schema=schema, table=self.table_name, called=_CALLED, **self._fields(kind))
         selection.check_ledger(self.ledger)
         problem = selection.problem(table)
-        validate_data(self, X, skip_check_array=True, ensure_2d=False)  # the column names
+        if isinstance(X, Store):
+            if X.names is not None:
+                self.feature_names_in_ = np.array(X.names, dtype=object)
+        else:
+            validate_data(self, X, skip_check_array=True, ensure_2d=False)  # the column names
         self.n_features_in_ = width
         return selection, problem
 
@@ -94,6 +101,11 @@ class Asking(BaseEstimator):  # type: ignore[misc]
 
     def _by_schema(self, X: Any, y: Any) -> tuple[Schema, Table, int]:
         """Take what a schema says of a table; no cell is read yet."""
+        if isinstance(X, Store):
+            raise InputError(
+                "a table on disk holds numbers alone: give bounds_X and bounds_y, or classes, in "
+                "place of the schema"
+            )
         private = isinstance(getattr(self, "bounds_y", None), str) and self.bounds_y == PRIVATE
         said = ("bounds_X", "classes", *(() if private else ("bounds_y",)))
         given = [name for name in said if self._has(name)]

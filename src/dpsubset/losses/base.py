@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpsubset.arrays import Floats
-from dpsubset.compiled import pointer
+from dpsubset.compiled import is_plain, pointer
 from dpsubset.errors import InputError
 from dpsubset.limits import Allowance
 from dpsubset.losses.fitting import envelope, fit_rows
@@ -172,11 +172,12 @@ class Loss(ABC):
         return hash((type(self), self.parameters))
 
 
-_POINTERS: dict[Callable[..., None], Any] = {}
+_POINTERS: dict[tuple[Callable[..., None], bool], Any] = {}
 
 
 def compiled_rows(rows: Callable[..., None]) -> Any:
     """Compile a loss's row function once."""
-    if rows not in _POINTERS:
-        _POINTERS[rows] = pointer(rows)
-    return _POINTERS[rows]
+    key = rows, is_plain()
+    if key not in _POINTERS:
+        _POINTERS[key] = pointer(rows)
+    return _POINTERS[key]

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.core import config
 
 from dpsubset.arrays import Floats
+from dpsubset.compiled import compiled
 from dpsubset.losses.base import Loss, compiled_rows
 
 __all__ = ["Changed", "Rows", "made_once"]
@@ -71,6 +70,5 @@ def made_once(make: Callable[[Any], Rows], rows: Rows) -> Rows:
     """Return what a maker makes of a row function, compiled; the same for the same one."""
     key = make, rows
     if key not in _MADE:
-        plain = config.DISABLE_JIT  # type: ignore[attr-defined]
-        _MADE[key] = make(rows if plain else njit(rows))
+        _MADE[key] = make(compiled(kept=False)(rows))
     return _MADE[key]

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.optimize import minimize
 
 from dpsubset.arrays import Floats
 from dpsubset.errors import InputError
@@ -386,6 +385,8 @@ def _check_smooth(loss: Loss, sample: _Sample) -> None:
 
 def _check_fit(loss: Loss, sample: _Sample, rng: np.random.Generator) -> None:
     """Fit a small table; recompute both sides of the score, and let scipy look for a lower one."""
+    from scipy.optimize import minimize  # slow to load, and for this check alone
+
     n, k = 40, 2
     X = rng.uniform(-1.0, 1.0, (n, k))
     y = _targets(loss, sample.y_bound, n, rng)
