@@ -74,6 +74,7 @@ bench: .venv/bench .venv/compiled
 
 # The site: every example runs, and a warning is an error. Not a part of `make test`.
 docs: .venv/docs .venv/compiled
+	rm -rf build/site docs/gallery
 	$(ONE_CORE) $(BIN)/python -m sphinx -W --keep-going -b html docs build/site
 	$(BIN)/python docs/check_links.py build/site
 
@@ -84,5 +85,5 @@ dist: .venv/dist
 	$(BIN)/python -m twine check --strict dist/*
 
 clean:
-	rm -rf .venv demo build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo build dist docs/gallery .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
