@@ -90,7 +90,7 @@ class Terminal(SphinxDirective):
     option_spec: ClassVar[Any] = {"fails": directives.nonnegative_int}
 
     def run(self) -> list[nodes.Node]:
-        place, text = place_of(self), []
+        place, found = place_of(self), []
         for command in _commands(self.content):
             done = subprocess.run(
                 command,
@@ -103,13 +103,16 @@ class Terminal(SphinxDirective):
                 timeout=SECONDS,
                 check=False,
             )
-            text.append(f"$ {command}\n{_without_folder(done.stdout, place)}".rstrip())
+            found += [block(f"$ {command}", "console"), *shown(done.stdout, place)]
             if done.returncode != self.options.get("fails", 0):
                 LOG.warning(
-                    "a command ends with %d:\n%s", done.returncode, text[-1],
+                    "a command ends with %d:\n%s\n%s",
+                    done.returncode,
+                    command,
+                    done.stdout,
                     location=self.get_location(),
-                )  # fmt: skip
-        return [block("\n\n".join(text), "console")]
+                )
+        return found
 
 
 def _commands(lines: Any) -> list[str]:
@@ -133,6 +136,25 @@ class Written(SphinxDirective):
         (place_of(self).folder / name).write_text(text)
         kind = Path(name).suffix.lstrip(".")
         return [block(text, {"py": "python"}.get(kind, kind))]
+
+
+class Kept(SphinxDirective):
+    """A page of HTML that an example wrote, kept in the site and shown in a frame."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        folder = Path(self.env.app.outdir) / "_static" / "kept"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((place_of(self).folder / name).read_bytes())
+        up = "../" * self.env.docname.count("/")
+        where = f"{up}_static/kept/{name}"
+        frame = (
+            f'<iframe class="kept" src="{where}" title="{name}" loading="lazy"></iframe>'
+            f'<p><a class="reference external" href="{where}">{name} by itself</a></p>'
+        )
+        return [nodes.raw("", frame, format="html")]
 
 
 def block(text: str, language: str) -> nodes.Node:
@@ -163,4 +185,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ran", Ran)
     app.add_directive("terminal", Terminal)
     app.add_directive("written", Written)
+    app.add_directive("kept", Kept)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

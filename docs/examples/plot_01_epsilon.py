@@ -24,6 +24,8 @@ for epsilon in (0.25, 0.5, 1, 2):
         chances.append(PermuteAndFlip(epsilon).chance(problem, [2, 5]))
     axes.plot(rows, chances, "o-", label=f"epsilon {epsilon:g}")
 axes.set(xscale="log", xlabel="rows", ylabel="chance of the true columns", ylim=(-0.02, 1.02))
+axes.set_xticks(rows, [f"{n:,}" for n in rows], minor=False)
+axes.minorticks_off()
 axes.legend(frameon=False)
 plt.show()
 

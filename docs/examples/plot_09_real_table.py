@@ -38,7 +38,8 @@ print(model.guarantee_)
 # One unit more of a column changes the prediction by its coefficient; levels of a category are differences from their mean.
 
 figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
-axes.barh(list(model.coef_names_)[::-1], model.coef_[::-1], color="#009E73")
+chosen = [(name, value) for name, value in zip(model.coef_names_, model.coef_) if value]
+axes.barh(*zip(*reversed(chosen)), color="#009E73")
 axes.axvline(0, color="black", linewidth=0.8)
 axes.set(xlabel="visits a year")
 plt.show()
