@@ -1,6 +1,6 @@
 """Walk the built site: every link and picture inside it leads somewhere, and every page is reached.
 
-    python docs/check_links.py build/site
+python docs/check_links.py build/site
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what a tag refers to, and what refers to it."""
         for name, value in attrs:
-            if value is not None and (
-                (tag in ("a", "link") and name == "href") or (name == "src")
-            ):
+            if value is not None and ((tag in ("a", "link") and name == "href") or (name == "src")):
                 self.links.append(value)
             if value is not None and (name == "id" or (tag == "a" and name == "name")):
                 self.anchors.add(value)

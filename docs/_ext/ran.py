@@ -61,7 +61,8 @@ class Ran(SphinxDirective):
                 warnings.simplefilter("error")
                 _run(code, place.names)
         except Exception:
-            LOG.warning("an example fails:\n%s", traceback.format_exc(), location=self.get_location())
+            told = traceback.format_exc()
+            LOG.warning("an example fails:\n%s", told, location=self.get_location())
         finally:
             os.chdir(before)
         if "hidden" in self.options:

@@ -57,6 +57,8 @@ class Selection(Question):
 
     `called` says how the caller names fields that go by another name, for error messages.
 
+    Examples
+    --------
     >>> from dpsubset.data.target import Target
     >>> schema = Schema.of(("age", "dose"), 2, (0, 10), Target((0.0, 1.0)))
     >>> selection = Selection(schema=schema, size=1, epsilon=20.0, seed=0)

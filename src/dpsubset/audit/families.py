@@ -32,6 +32,14 @@ class Family:
     """Problems of the same public shape, and which of them are neighbours.
 
     `rows` counts the rows as they were before a problem was made of them, if that matters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shape = {"size": 1, "x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
+    >>> two = tuple(Problem(np.eye(2), y, **shape) for y in ([0.0, 1.0], [0.0, 0.0]))
+    >>> Family(two, ((0, 1),)).pairs
+    ((0, 1),)
     """
 
     problems: tuple[Problem, ...]
@@ -59,6 +67,8 @@ def families(
     extremal: rows that move two supports as far apart as the sensitivity allows (T38). swap: a best
     support that one row replaces by another, while a third column carries nearly all (T6).
 
+    Examples
+    --------
     >>> family = next(families("squared"))
     >>> len(family.problems), len(family.pairs)
     (12, 66)

@@ -29,6 +29,8 @@ class Offset(Loss):
     The offset must be public: released privately, or known beforehand. It favours one of the
     classes, so they must be named.
 
+    Examples
+    --------
     >>> loss = Offset(Logistic(), -2.0)
     >>> loss, float(loss.value(np.array(-1.0), np.array(2.0))) == float(np.log(2.0))
     (Offset(Logistic(), -2.0), True)

@@ -30,14 +30,30 @@ def plotting() -> Any:
 
 
 def check_picture(path: Path) -> None:
-    """Refuse a picture that could not be drawn, before any work."""
+    """Refuse a picture that could not be drawn, before any work.
+
+    Examples
+    --------
+    >>> check_picture(Path("plan.png"))
+    """
     plotting()
     if path.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"{path}: the name of a picture must end in .png or .svg")
 
 
 def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:
-    """Plot the share of true releases over rows, as PNG or SVG by the ending of the name."""
+    """Plot the share of true releases over rows, as PNG or SVG by the ending of the name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> answer = Answer(256, 0.9, {128: 0.5, 256: 0.95})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "plan.png"
+    ...     draw_answer(answer, Setting("huber:0.2", 1.0, 10.0), path)
+    ...     path.stat().st_size > 1000
+    True
+    """
     plt = plotting()
     picture, place = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     points = sorted(answer.tried.items())
