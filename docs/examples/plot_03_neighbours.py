@@ -31,7 +31,7 @@ def ratios(mechanism):
 
 
 figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-bins = np.linspace(0, 4, 41)
+bins = np.linspace(0, 2.5, 41)
 axes.hist(ratios(Exponential(1.0)), bins, alpha=0.8, label="exponential")
 axes.hist(ratios(Careless(1.0)), bins, alpha=0.6, label="careless")
 axes.axvline(1.0, color="black", linewidth=1)

@@ -21,6 +21,7 @@ from dpsubset.records import digest
 __all__ = ["page"]
 
 _LIBRARIES = ("numpy", "scipy", "numba")
+_WORDS = {"n_columns": "columns in all"}
 _SIGNERS = ("Released by", "Approved by")
 _MEANS = (
     "Nobody who sees this release, whatever else they know and whatever computer they have, can "
@@ -176,7 +177,7 @@ def _budget(spend: Spend | None) -> str:
 def _asked(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
     hidden = {"schema"}  # has a place of its own
     return [
-        (name.replace("_", " "), _said(value))
+        (_WORDS.get(name, name.replace("_", " ")), _said(value))
         for name, value in asked.items()
         if name not in hidden and value is not None and value != []
     ] or [("settings", "not recorded")]
@@ -203,8 +204,9 @@ def _checking(record: Mapping[str, Any], spend: Spend | None) -> str:
     options = "--schema schema.toml" + ("" if spend is None else " --ledger budget.db")
     return (
         paragraph_html(
-            "With the release file, the schema and the ledger, run this. It recomputes the two "
-            "checksums (SHA-256) below, and finds the entry of the ledger that holds this release."
+            "With the release file, the schema and the ledger, run this. It recomputes the "
+            "checksums (SHA-256) below, and looks for the entry of the ledger that holds this "
+            "release."
         )
         + f"<pre>dpsubset verify release.json {options} \\\n  --sha256 {digest(record)}</pre>"
         + fields_html(sums)
