@@ -24,20 +24,22 @@ FLAGS = (
     "--disable-sync",
     "--virtual-time-budget=9000",
 )
-# Writes how wide the page is, and how wide the window, where it can be read off.
-MEASURE = b"""<script>addEventListener("load", () => setTimeout(() => {
-  const page = document.documentElement;
-  page.setAttribute("data-wide", page.scrollWidth + "/" + page.clientWidth);
-}, 4000));</script>"""
+# A window is never narrower than 500 pixels; a frame in it is as narrow as a phone. How wide its
+# page is, and how wide the frame, is written where it can be read off.
+FRAME = """<!DOCTYPE html><html><body><iframe id="phone" width="{width}" height="800" src="/{page}">
+</iframe><script>setTimeout(() => {{
+  const page = document.getElementById("phone").contentDocument.documentElement;
+  document.documentElement.setAttribute("data-wide", page.scrollWidth + "/" + page.clientWidth);
+}}, 6000);</script></body></html>"""
 
 
 class _Handler(SimpleHTTPRequestHandler):
     def do_GET(self) -> None:
-        path = Path(self.translate_path(self.path))
-        if path.suffix != ".html" or not path.exists():
+        framed = re.fullmatch(r"/_frame/(\d+)/(.*)", self.path)
+        if framed is None:
             super().do_GET()
             return
-        content = path.read_bytes() + MEASURE
+        content = FRAME.format(width=framed[1], page=framed[2]).encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(content)))
@@ -62,24 +64,25 @@ def served(folder: Path) -> Iterator[str]:
         server.server_close()
 
 
-def seen(address: str, width: int = 1200, *, dark: bool = False) -> str:
+def seen(address: str, *, dark: bool = False) -> str:
     """Return the page as the browser has it after its scripts ran."""
     assert CHROMIUM is not None
-    colours = [f"--blink-settings=preferredColorScheme={0 if dark else 1}"]
+    colours = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         done = subprocess.run(
-            [CHROMIUM, *FLAGS, *colours, f"--user-data-dir={profile}",
-             f"--window-size={width},900", "--dump-dom", address],
+            [CHROMIUM, *FLAGS, colours, f"--user-data-dir={profile}", "--dump-dom", address],
             capture_output=True,
             text=True,
             timeout=120,
             check=True,
-        )  # fmt: skip
+        )
     return done.stdout
 
 
-def overflow(page: str) -> int:
-    """Return by how many pixels a page is wider than its window."""
-    found = re.search(r'data-wide="(\d+)/(\d+)"', page)
+def overflow(address: str, page: str, width: int, *, dark: bool = False) -> int:
+    """Return by how many pixels a page is wider than a frame of some width."""
+    told = seen(f"{address}_frame/{width}/{page}", dark=dark)
+    found = re.search(r'data-wide="(\d+)/(\d+)"', told)
     assert found, "the page was not measured"
+    assert width - 20 <= int(found[2]) <= width  # less a scroll bar
     return int(found[1]) - int(found[2])
