@@ -42,8 +42,8 @@ name = "mdvis"
 bounds = [0, 20]
 """
 COMMANDS = (
-    "dpsubset ledger budget.db --epsilon 2",
-    "dpsubset select visits.csv --schema schema.toml --size 2 --epsilon 0.5 "
+    "dpsubset ledger budget.db --epsilon 3",
+    "dpsubset select visits.csv --schema schema.toml --size 2 --epsilon 1 --offset-share 0.1 "
     "--ledger budget.db --output release.json --report release.html",
     "dpsubset verify release.json --schema schema.toml --ledger budget.db",
 )
@@ -110,10 +110,10 @@ def draw() -> None:
     book = Schema.from_dict(_schema())
     names = list(book.names or ())
     rows = Table(table.select(names), table["mdvis"])
-    epsilons = np.geomspace(0.0005, 0.2, 30)
+    epsilons = np.geomspace(0.001, 1.0, 30)
     chances = []
     for epsilon in epsilons:
-        problem = Selection(schema=book, size=2, epsilon=float(epsilon)).problem(rows)
+        problem = Selection(schema=book, size=2, epsilon=float(epsilon), radius=1.0).problem(rows)
         supports, logs = PermuteAndFlip(float(epsilon)).probabilities(problem)
         inside = [(supports == j).any(axis=1) for j in range(len(names))]
         chances.append([np.exp(logs[one]).sum() for one in inside])
@@ -123,7 +123,7 @@ def draw() -> None:
         place.plot(epsilons, line, label=name, linewidth=2.2 if line[-1] > 0.5 else 1.0)
     place.axhline(2 / len(names), color="#BBBBBB", linewidth=0.8)
     place.set_xscale("log")
-    place.set_xticks([0.001, 0.003, 0.01, 0.03, 0.1], ["0.001", "0.003", "0.01", "0.03", "0.1"])
+    place.set_xticks([0.001, 0.01, 0.1, 1], ["0.001", "0.01", "0.1", "1"])
     place.set_xlabel("epsilon: left, more private; right, more certain")
     place.set_ylabel("chance to be released")
     place.set_title("Which two columns explain visits to a doctor? 20,190 rows", fontsize=10)

@@ -281,6 +281,7 @@ def test_labels_have_a_schema_too(folder: Path) -> None:
     [
         (["none.json"], "no such file"),
         (["."], "is a folder"),
+        (["r.html"], "a page for people"),
         (["t.csv"], "not valid JSON"),
         (["list.json"], "not a release"),
         (["all.json"], "several releases"),
@@ -329,3 +330,11 @@ def test_later_charges_do_not_change_what_was_left(folder: Path) -> None:
     record = read_record(folder / "r.json")
     assert verify(record, ledger=folder / "budget.db").holds
     assert "left after it" in page(record, ledger=folder / "budget.db")
+
+
+def test_the_record_on_the_page_is_a_release_file(folder: Path) -> None:
+    assert release(folder).exit_code == 0
+    text = Seen((folder / "r.html").read_text()).text
+    (folder / "saved.json").write_text(next(t for t in text if t.startswith("{")))
+    assert read_record(folder / "saved.json") == read_record(folder / "r.json")
+    assert check(folder, file="saved.json").exit_code == 0

@@ -206,7 +206,8 @@ def _checking(record: Mapping[str, Any], spend: Spend | None) -> str:
         paragraph_html(
             "With the release file, the schema and the ledger, run this. It recomputes the "
             "checksums (SHA-256) below, and looks for the entry of the ledger that holds this "
-            "release."
+            "release. The record at the end of this page, saved as release.json, is the release "
+            "file."
         )
         + f"<pre>dpsubset verify release.json {options} \\\n  --sha256 {digest(record)}</pre>"
         + fields_html(sums)

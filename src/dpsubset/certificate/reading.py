@@ -38,6 +38,11 @@ def read_record(path: str | Path) -> dict[str, Any]:
     [1]
     """
     path = Path(path)
+    if path.suffix.lower() in (".html", ".htm"):
+        raise InputError(
+            f"{path} is a page for people, which anybody can edit: name the release file that "
+            "--output wrote, or save the record at the end of the page as a JSON file"
+        )
     content = read_json(path, "release", "select")
     if "format" in content:
         read_model(path)  # complete, of a known version, and as it was written
