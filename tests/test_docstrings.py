@@ -23,6 +23,7 @@ ROOMS = (
     "dpsubset.losses",
     "dpsubset.mechanisms",
     "dpsubset.planning",
+    "dpsubset.plot",
     "dpsubset.privacy",
     "dpsubset.search",
 )

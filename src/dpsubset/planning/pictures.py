@@ -9,18 +9,23 @@ from dpsubset.errors import InputError, MissingExtraError, without_context
 from dpsubset.planning.rows import Answer
 from dpsubset.planning.simulate import Setting
 
-__all__ = ["check_picture", "draw_answer", "plotting"]
+__all__ = ["check_picture", "draw_answer", "draw_plan", "figure_of", "plotting"]
 
 
 @without_context
-def plotting() -> Any:
-    """Return matplotlib's pyplot, without a screen, or say how to get it."""
+def _matplotlib() -> Any:
     try:
         import matplotlib
     except ImportError:
         raise MissingExtraError(
             "figures are drawn by matplotlib: pip install 'dpsubset[figures]'"
         ) from None
+    return matplotlib
+
+
+def plotting() -> Any:
+    """Return matplotlib's pyplot, without a screen, or say how to get it."""
+    matplotlib = _matplotlib()
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "dpsubset"  # the same picture is the same file
     matplotlib.rcParams["svg.fonttype"] = "none"
@@ -41,21 +46,20 @@ def check_picture(path: Path) -> None:
         raise InputError(f"{path}: the name of a picture must end in .png or .svg")
 
 
-def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:
-    """Plot the share of true releases over rows, as PNG or SVG by the ending of the name.
+def figure_of(width: float, height: float) -> tuple[Any, Any]:
+    """Return a figure, which belongs to no screen and leaves pyplot alone, and its axes."""
+    _matplotlib()
+    from matplotlib.figure import Figure
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> answer = Answer(256, 0.9, {128: 0.5, 256: 0.95})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "plan.png"
-    ...     draw_answer(answer, Setting("huber:0.2", 1.0, 10.0), path)
-    ...     path.stat().st_size > 1000
-    True
-    """
-    plt = plotting()
-    picture, place = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    picture = Figure(figsize=(width, height), layout="constrained")
+    place = picture.subplots()
+    for side in ("top", "right"):
+        place.spines[side].set_visible(False)
+    return picture, place
+
+
+def draw_plan(place: Any, answer: Answer, setting: Setting) -> None:
+    """Draw the share of true releases over rows into axes."""
     points = sorted(answer.tried.items())
     place.plot(*zip(*points, strict=True), "o-", color="#D55E00")
     place.axhline(answer.share, color="#BBBBBB", linewidth=0.8)
@@ -71,7 +75,22 @@ def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:
         f"{setting.loss} loss",
         fontsize=10,
     )
-    for side in ("top", "right"):
-        place.spines[side].set_visible(False)
+
+
+def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:
+    """Plot the share of true releases over rows, as PNG or SVG by the ending of the name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> answer = Answer(256, 0.9, {128: 0.5, 256: 0.95})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "plan.png"
+    ...     draw_answer(answer, Setting("huber:0.2", 1.0, 10.0), path)
+    ...     path.stat().st_size > 1000
+    True
+    """
+    plotting()  # its settings make the same picture the same file
+    picture, place = figure_of(6.4, 4.0)
+    draw_plan(place, answer, setting)
     picture.savefig(path, dpi=110)
-    plt.close(picture)
