@@ -78,7 +78,7 @@ def page(record: Mapping[str, Any], *, ledger: LedgerLike = None, day: str | Non
         _section("Budget", _budget(spend)),
         _section("Asked", fields_html(_asked(record["asked"]))),
         _section("How to check it", _checking(record, spend)),
-        _section("Made with", fields_html(_versions(record))),
+        _section("Made with", paragraph_html(_versions(record))),
         _section("Signatures", "".join(map(_signature, _SIGNERS)), "signatures"),
         _record(record),
     ]
@@ -150,9 +150,7 @@ def _guaranteed(promise: Guarantee) -> str:
             promise._repr_html_(),
             paragraph_html(means),
             paragraph_html(_NOT),
-            "<details><summary>The exact statement</summary>",
-            paragraph_html(promise.sentence),
-            "</details>",
+            f'<div class="exact">{paragraph_html(promise.sentence)}</div>',
         ]
     )
 
@@ -214,14 +212,10 @@ def _checking(record: Mapping[str, Any], spend: Spend | None) -> str:
     )
 
 
-def _versions(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    libraries = [(name, metadata.version(name)) for name in _LIBRARIES]
-    return [
-        ("dpsubset", str(record["dpsubset"])),
-        ("Python", platform.python_version()),
-        *libraries,
-        ("system", f"{platform.system()} {platform.machine()}"),
-    ]
+def _versions(record: Mapping[str, Any]) -> str:
+    libraries = [f"{name} {metadata.version(name)}" for name in _LIBRARIES]
+    own, python = f"dpsubset {record['dpsubset']}", f"Python {platform.python_version()}"
+    return ", ".join([own, python, *libraries, f"{platform.system()} {platform.machine()}"])
 
 
 def _signature(who: str) -> str:
