@@ -10,7 +10,7 @@ LOCK := -c constraints.txt
 # `make test test-slow COVERAGE=1` measures what both run, and fails below the floor.
 COV := $(if $(COVERAGE),--cov --cov-append --cov-report= --cov-fail-under=0)
 
-.PHONY: install demo test test-slow bench clean
+.PHONY: install demo test test-slow bench docs dist clean
 
 install: .venv/dev .venv/compiled
 
@@ -26,6 +26,14 @@ install: .venv/dev .venv/compiled
 
 .venv/bench: .venv/demo constraints.txt
 	$(INSTALL) $(LOCK) -e '.[bench]'
+	touch $@
+
+.venv/docs: .venv/demo constraints.txt
+	$(INSTALL) $(LOCK) -e '.[docs]'
+	touch $@
+
+.venv/dist: .venv/demo constraints.txt
+	$(INSTALL) $(LOCK) -e '.[dist]'
 	touch $@
 
 # numba keys its cache on a function's own file; a change in one it calls goes unnoticed there.
@@ -64,6 +72,18 @@ test-slow: .venv/dev .venv/compiled
 bench: .venv/bench .venv/compiled
 	$(ONE_CORE) $(BIN)/python -m benchmarks.bench --output benchmarks/results.json
 
+# The site: every example runs, and a warning is an error. Not a part of `make test`.
+docs: .venv/docs .venv/compiled
+	rm -rf build/site docs/gallery
+	$(ONE_CORE) $(BIN)/python -m sphinx -W --keep-going -b html docs build/site
+	$(BIN)/python docs/check_links.py build/site
+
+# What a package index gets; nothing is sent anywhere.
+dist: .venv/dist
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+
 clean:
-	rm -rf .venv demo .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo build dist docs/gallery .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

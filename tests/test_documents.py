@@ -47,5 +47,30 @@ def test_readme_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_readme_links_exist() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text()):
+    for target in re.findall(r"\]\((?!https:)([^)#]+)\)", (ROOT / "README.md").read_text()):
         assert (ROOT / target).exists(), target
+
+
+def test_readme_figures_are_those_of_the_bench() -> None:
+    import json
+
+    from benchmarks import readme
+
+    text = (ROOT / "README.md").read_text()
+    results = json.loads((ROOT / "benchmarks" / "results.json").read_text())
+    assert readme.written(text, "figures", readme.figures(results)) == text
+    ratios = [row["ratio"] for row in results["rows"] if row["case"].startswith("search: best")]
+    assert f"{min(ratios):.0f} to {max(ratios):.0f} Gram matrices" in text
+    results["rows"][0]["seconds"] *= 2  # the twin: another figure would be noticed
+    assert readme.written(text, "figures", readme.figures(results)) != text
+
+
+def test_readme_shows_commands_that_exist() -> None:
+    from benchmarks import readme
+    from dpsubset.cli import app
+
+    text = (ROOT / "README.md").read_text()
+    known = {command.name or command.callback.__name__ for command in app.registered_commands}
+    for command in readme.COMMANDS:
+        assert f"    $ {command}\n" in text
+        assert command.split()[1] in known

@@ -220,7 +220,7 @@ def test_without_the_checksum_an_edited_number_would_pass(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digest = document()["sha256"]
-    monkeypatch.setattr("dpsubset.model_file._digest", lambda content: digest)
+    monkeypatch.setattr("dpsubset.model_file.checksum", lambda content: digest)
     for text in edited_numbers()[1:3]:
         assert not is_refused_or_the_same(path, text)
         with pytest.raises(AssertionError, match="an edited file was read"):

@@ -727,6 +727,7 @@ SHOWN = {
     "limit": ["select", *FILLED, "--max-seconds", "1e-9", "--size", "8", "--output", "r.json"],
     "refused": ["select", *FILLED, "--mechanism", "lasso-stability", "--epsilon", "0.1"],
     "ledger": ["select", *FILLED, "--ledger", "l.db"],
+    "report": ["select", *FILLED, "--quiet", "--report", "r.html", "--ledger", "l.db"],
     "fit": ["fit", *FILLED, "--output", "m.json"],
     "statistics": ["fit", *FILLED, "--output", "m.json", "--coefficients", "noisy-statistics"],
 }
@@ -794,7 +795,7 @@ def test_the_command_tells_what_was_released(
     assert told(name, neighbours, tmp_path, both) == []
 
 
-@pytest.mark.parametrize("name", ["json", "file", "fit", "plain"])
+@pytest.mark.parametrize("name", ["json", "file", "fit", "plain", "report"])
 def test_a_command_that_tells_more_is_noticed(
     name: str, tmp_path: Path, both: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dpsubset.version import __version__
 
 if TYPE_CHECKING:
-    from dpsubset import audit, coefficients, data, errors, losses, search
+    from dpsubset import audit, certificate, coefficients, data, errors, losses, plot, search
     from dpsubset.data import Schema
     from dpsubset.errors import PrivacyWarning
     from dpsubset.estimators import SubsetClassifier, SubsetRegressor, SubsetSelector
@@ -60,11 +60,13 @@ __all__ = [
     "TopR",
     "__version__",
     "audit",
+    "certificate",
     "coefficients",
     "data",
     "errors",
     "losses",
     "plan",
+    "plot",
     "search",
 ]
 

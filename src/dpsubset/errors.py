@@ -28,11 +28,27 @@ T = TypeVar("T")
 
 
 class DpsubsetError(Exception):
-    """Root of all errors raised on purpose by dpsubset."""
+    """Root of all errors raised on purpose by dpsubset.
+
+    Examples
+    --------
+    >>> issubclass(BudgetError, DpsubsetError)
+    True
+    """
 
 
 class InputError(DpsubsetError, ValueError):
-    """A mistake in what the user gave: says what was given, what is allowed and what to do."""
+    """A mistake in what the user gave: says what was given, what is allowed and what to do.
+
+    Examples
+    --------
+    >>> from dpsubset import PermuteAndFlip
+    >>> try:
+    ...     PermuteAndFlip(epsilon=-1.0)
+    ... except InputError as error:
+    ...     print(error)
+    epsilon must be a number between 1e-20 and 1e20, not -1.0
+    """
 
 
 class UnprovenError(DpsubsetError, RuntimeError):
@@ -40,6 +56,17 @@ class UnprovenError(DpsubsetError, RuntimeError):
 
     Whether a limit is reached depends on the data. The budget of the refused release therefore
     counts as spent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsubset import Limits, PermuteAndFlip, Problem
+    >>> problem = Problem(np.eye(9), np.ones(9), size=4, x_bound=1.0, y_bound=1.0, radius=1.0)
+    >>> try:
+    ...     PermuteAndFlip(1.0, limits=Limits(seconds=1e-9)).release(problem)
+    ... except UnprovenError:
+    ...     print("nothing is released; count the budget as spent")
+    nothing is released; count the budget as spent
     """
 
 
@@ -47,27 +74,78 @@ class RefusedError(DpsubsetError, RuntimeError):
     """A test that is part of a mechanism did not pass, so it released nothing.
 
     The refusal is an outcome that the mechanism's guarantee covers; its budget is spent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsubset import Mistakes, Problem
+    >>> problem = Problem(np.eye(5), np.ones(5), size=2, x_bound=1.0, y_bound=1.0, radius=1.0)
+    >>> try:
+    ...     Mistakes(0.1, delta=1e-6).experiment(problem, 0)
+    ... except RefusedError:
+    ...     print("the private test did not pass")
+    the private test did not pass
     """
 
 
 class BudgetError(DpsubsetError, RuntimeError):
-    """A ledger has too little left for what was asked; nothing was run and nothing spent."""
+    """A ledger has too little left for what was asked; nothing was run and nothing spent.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpsubset import Guarantee, Ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(f"{folder.name}/budget.db", epsilon=0.5)
+    >>> try:
+    ...     with ledger.charge(Guarantee("exponential mechanism", 1.0, "replace-one", 4.0), {}):
+    ...         pass
+    ... except BudgetError:
+    ...     print(ledger.remaining)
+    (0.5, 0.0)
+    >>> folder.cleanup()
+    """
 
 
 class LedgerError(DpsubsetError, OSError):
-    """A ledger could not be read or written, so nothing may be released."""
+    """A ledger could not be read or written, so nothing may be released.
+
+    Examples
+    --------
+    >>> issubclass(LedgerError, OSError)
+    True
+    """
 
 
 class OutOfMemoryError(DpsubsetError, MemoryError):
-    """Memory ran out during a release, so nothing is released; the budget counts as spent."""
+    """Memory ran out during a release, so nothing is released; the budget counts as spent.
+
+    Examples
+    --------
+    >>> issubclass(OutOfMemoryError, MemoryError)
+    True
+    """
 
 
 class MissingExtraError(DpsubsetError, ImportError):
-    """A package that only some users need is not installed: says which extra brings it."""
+    """A package that only some users need is not installed: says which extra brings it.
+
+    Examples
+    --------
+    >>> issubclass(MissingExtraError, ImportError)
+    True
+    """
 
 
 class PrivacyWarning(UserWarning):
-    """Something around a fit may spend more than its guarantee says: fits again, fitted steps."""
+    """Something around a fit may spend more than its guarantee says: fits again, fitted steps.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", PrivacyWarning)  # what spends more ends at once
+    """
 
 
 def without_context(work: Callable[P, T]) -> Callable[P, T]:
@@ -77,6 +155,8 @@ def without_context(work: Callable[P, T]) -> Callable[P, T]:
     words may quote the table. Put this closest to the function: under `@contextmanager` it guards
     the block of the `with` statement too.
 
+    Examples
+    --------
     >>> @without_context
     ... def read(text):
     ...     try:
@@ -116,6 +196,8 @@ def without_context(work: Callable[P, T]) -> Callable[P, T]:
 def at_once(*checks: Callable[[], Any]) -> list[Any]:
     """Run checks that do not depend on each other; tell all their faults in one error.
 
+    Examples
+    --------
     >>> at_once(lambda: 1, lambda: 2)
     [1, 2]
     """

@@ -42,6 +42,8 @@ class Limits:
     function of the user, compiling on first use. They end before the clock is asked. Very long
     products are cut under such a limit, which may change their last digits.
 
+    Examples
+    --------
     >>> Limits(seconds=10.0)
     Limits(nodes=None, seconds=10.0)
     """
@@ -61,6 +63,11 @@ class Progress:
     """A report from a running search: for the owner's eyes only, it depends on the data.
 
     `open` counts the regions that wait; for an outside solver, the supports that were scored.
+
+    Examples
+    --------
+    >>> Progress(nodes=100, open=3, best=1.5, bound=1.25).best
+    1.5
     """
 
     nodes: int

@@ -56,6 +56,17 @@ class Model(ModelQuestion, Selection):
 
     `epsilon` is the budget of both. A mechanism object brings its own epsilon, and what it leaves
     goes to the coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsubset.data import Schema, Table
+    >>> from dpsubset.data.target import Target
+    >>> schema = Schema.of(("age", "dose"), 2, (0, 10), Target((0.0, 10.0)))
+    >>> model = Model(schema=schema, size=1, epsilon=50.0, seed=0)
+    >>> X = np.random.default_rng(0).uniform(0, 10, (500, 2))
+    >>> model.release(Table(X, X[:, 1])).columns
+    ('dose',)
     """
 
     def __post_init__(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -18,9 +17,10 @@ from dpsubset.data.cells import pick_cells
 from dpsubset.data.columns import Column
 from dpsubset.data.described import column_of
 from dpsubset.errors import InputError, without_context
+from dpsubset.records import checksum
 from dpsubset.version import __version__
 
-__all__ = ["VERSION", "LinearModel", "label_columns", "read_model", "write_model"]
+__all__ = ["VERSION", "LinearModel", "label_columns", "read_json", "read_model", "write_model"]
 
 FORMAT = "dpsubset model"
 # Since 2 a record, with bounds; a model of version 1 has none, and clips nothing. Since 3 there may
@@ -139,7 +139,7 @@ def label_columns(names: Sequence[str], codings: Sequence[Column] | None) -> tup
 def write_model(model: LinearModel) -> str:
     """Return the text of a model file."""
     content: dict[str, Any] = {"format": FORMAT, "version": VERSION, **model.to_dict()}
-    content["sha256"] = _digest(content)
+    content["sha256"] = checksum(content)
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
@@ -152,7 +152,7 @@ def read_model(path: Path) -> LinearModel:
     InputError
         If the file is missing, cut off, no model, of a newer version, or was edited.
     """
-    content = _content(path)
+    content = read_json(path, "model", "fit")
     version: Any = content.get("version")
     if content.get("format") != FORMAT or type(version) is not int or version < 1:
         raise InputError(f"{path} is not a model that `dpsubset fit` wrote")
@@ -161,7 +161,7 @@ def read_model(path: Path) -> LinearModel:
             f"{path} has version {version} of the model format; this dpsubset reads up to version "
             f"{VERSION}. Install a newer dpsubset"
         )
-    if content.pop("sha256", None) != _digest(content):
+    if content.pop("sha256", None) != checksum(content):
         raise InputError(
             f"{path} was changed after it was written: its checksum does not fit its contents. "
             "Take the original file, or fit again"
@@ -173,17 +173,18 @@ def read_model(path: Path) -> LinearModel:
 
 
 @without_context
-def _content(path: Path) -> dict[str, Any]:
+def read_json(path: Path, what: str, command: str) -> dict[str, Any]:
+    """Read the JSON object of a file: a model or a release, by the command that writes it."""
     try:
         if path.is_dir():
-            raise InputError(f"{path} is a folder. Name a model file")
+            raise InputError(f"{path} is a folder. Name a {what} file")
         if path.stat().st_size > _LARGEST:
-            raise InputError(f"{path} is far too large for a model file")
+            raise InputError(f"{path} is far too large for a {what} file")
         raw = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file. `dpsubset fit` writes a model") from None
+        raise InputError(f"{path}: no such file. `dpsubset {command}` writes a {what}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text, so it is no model file") from None
+        raise InputError(f"{path} is not UTF-8 text, so it is no {what} file") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     try:
@@ -191,21 +192,15 @@ def _content(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise InputError(
             f"{path} is not valid JSON: it may have been cut off or edited. Take the original "
-            "file, or fit again"
+            f"file, or {command} again"
         ) from None
     if not isinstance(content, dict):
-        raise InputError(f"{path} is not a model that `dpsubset fit` wrote")
+        raise InputError(f"{path} is not a {what} that `dpsubset {command}` wrote")
     return content
 
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
-
-
-def _digest(content: dict[str, Any]) -> str:
-    """Return a checksum of the contents, whatever the blanks and the order in the file."""
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def _model(content: dict[str, Any]) -> LinearModel:

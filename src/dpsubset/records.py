@@ -6,6 +6,8 @@ version of dpsubset made it. Ledger, release file, model file and --json hold th
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +18,9 @@ from dpsubset.privacy import Guarantee
 from dpsubset.privacy.ledger import Ledger, Record, charged
 from dpsubset.version import __version__
 
-__all__ = ["charging", "described", "record"]
+__all__ = ["charging", "checksum", "described", "digest", "record"]
+
+_PARTS = ("asked", "released", "guarantee", "dpsubset")
 
 
 def record(
@@ -29,6 +33,22 @@ def record(
         "guarantee": guarantee.to_dict(),
         "dpsubset": __version__,
     }
+
+
+def digest(record: Mapping[str, Any]) -> str:
+    """Return the checksum of a record, be it in a release file, a model file or a ledger.
+
+    >>> one = {"asked": {}, "released": {}, "guarantee": {}, "dpsubset": "0.1.0"}
+    >>> digest(one) == digest({**one, "seconds": 1.0}), digest(one)[:8]
+    (True, 'ed34c152')
+    """
+    return checksum({name: record[name] for name in _PARTS})
+
+
+def checksum(content: Mapping[str, Any]) -> str:
+    """Return a checksum of plain values, whatever the blanks and the order in their file."""
+    canonical = json.dumps(dict(content), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 @contextmanager

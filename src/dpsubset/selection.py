@@ -66,6 +66,8 @@ class Selection(Question):
     `called` says how the caller names fields that go by another name, for error messages. `counted`
     and `given` are for `settled`: the number of rows, and what was asked before it was known.
 
+    Examples
+    --------
     >>> from dpsubset.data.target import Target
     >>> schema = Schema.of(("age", "dose"), 2, (0, 10), Target((0.0, 1.0)))
     >>> selection = Selection(schema=schema, size=1, epsilon=20.0, seed=0)

@@ -92,7 +92,15 @@ AUDITED |= {f"{name}, {shape}": AUDITED[name] for shape in _SHAPED for name in _
 
 @dataclass(frozen=True)
 class Finding:
-    """All audits of one mechanism with one loss under one relation."""
+    """All audits of one mechanism with one loss under one relation.
+
+    Examples
+    --------
+    >>> sampled = SampledReport(0.4, 0.99, 1000, 1.0, 0.0)
+    >>> found = ("exponential", "huber", "replace-one", 10, 1.0, 0.0, 0.9, 0.0, (), 0.5)
+    >>> Finding(*found, sampled, ReplayReport((), 5)).passed
+    True
+    """
 
     mechanism: str
     loss: str
@@ -129,6 +137,8 @@ def campaign(
 
     Each finding comes as soon as it is there; `made` are further mechanisms by name.
 
+    Examples
+    --------
     >>> found = list(campaign(["exponential"], ["squared"], ["replace-one"], pairs=100))
     >>> found[0].pairs, found[0].passed
     (373, True)

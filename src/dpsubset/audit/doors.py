@@ -94,7 +94,13 @@ class Door:
 
 @dataclass(frozen=True)
 class DoorFinding:
-    """The audit of one door with one loss under one relation, over all containers of tables."""
+    """The audit of one door with one loss under one relation, over all containers of tables.
+
+    Examples
+    --------
+    >>> DoorFinding("csv", "huber", "replace-one", 9, 1.0, 0.5, "pair 2", refused=0, moved=1).passed
+    True
+    """
 
     door: str
     loss: str
@@ -124,6 +130,8 @@ def doors(
 ) -> Iterator[DoorFinding]:
     """Audit estimators and coefficient methods by name, each on at least so many pairs.
 
+    Examples
+    --------
     >>> found = next(doors(["SubsetClassifier"], ["replace-one"], pairs=10))
     >>> found.passed, found.largest > 0.1
     (True, True)

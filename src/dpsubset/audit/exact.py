@@ -29,7 +29,13 @@ Law = dict[tuple[int, ...], float]
 
 @dataclass(frozen=True)
 class Violation:
-    """A pair of tables that a mechanism tells apart better than it guarantees."""
+    """A pair of tables that a mechanism tells apart better than it guarantees.
+
+    Examples
+    --------
+    >>> Violation(3, (0, 4), (1, 2), 1.5, 0.25).support
+    (1, 2)
+    """
 
     pair: int
     tables: tuple[int, int]
@@ -48,7 +54,15 @@ class Violation:
 
 @dataclass(frozen=True)
 class ExactReport:
-    """What an exact audit found: the largest log ratio, and the largest mass beyond epsilon."""
+    """What an exact audit found: the largest log ratio, and the largest mass beyond epsilon.
+
+    Examples
+    --------
+    >>> from dpsubset import Guarantee
+    >>> claimed = Guarantee("exponential mechanism", 1.0, "replace-one", 4.0)
+    >>> ExactReport(claimed, pairs=10, epsilon=0.9, delta=0.0, violations=()).passed
+    True
+    """
 
     claimed: Guarantee
     pairs: int
@@ -99,6 +113,8 @@ def exact(
 ) -> ExactReport:
     """Compare the distribution of a mechanism on a table with those on neighbouring tables.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from dpsubset import Exponential, Problem
     >>> from dpsubset.audit import neighbouring
@@ -121,6 +137,15 @@ def exact_pairs(
 
     `rows` counts the rows of the tables that the problems were made of; without it the problems'
     own rows are compared, as a mechanism sees them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsubset import Exponential
+    >>> shape = {"size": 1, "x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
+    >>> two = [Problem(np.eye(2), y, **shape) for y in ([0.0, 1.0], [0.0, 0.0])]
+    >>> exact_pairs(Exponential(1.0), two, [(0, 1)]).passed
+    True
     """
     laws = laws or Laws()
     claimed = mechanism.guarantee(problems[0])

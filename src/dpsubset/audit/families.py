@@ -33,6 +33,14 @@ class Family:
     """Problems of the same public shape, and which of them are neighbours.
 
     `rows` counts the rows as they were before a problem was made of them, if that matters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shape = {"size": 1, "x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
+    >>> two = tuple(Problem(np.eye(2), y, **shape) for y in ([0.0, 1.0], [0.0, 0.0]))
+    >>> Family(two, ((0, 1),)).pairs
+    ((0, 1),)
     """
 
     problems: tuple[Problem, ...]
@@ -66,6 +74,8 @@ def families(
     shape of the problems: so many of the columns; "size auto", up to so many (T34); or "groups" of
     one to three columns, of which each row has one direction, or one column (T32).
 
+    Examples
+    --------
     >>> family = next(families("squared"))
     >>> len(family.problems), len(family.pairs)
     (12, 66)

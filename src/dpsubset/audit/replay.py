@@ -49,7 +49,13 @@ class _Seen:
 
 @dataclass(frozen=True)
 class Difference:
-    """Something but the release that differs between the first table and a neighbour."""
+    """Something but the release that differs between the first table and a neighbour.
+
+    Examples
+    --------
+    >>> Difference("printed words", 3, "a", "b").neighbour
+    3
+    """
 
     kind: str
     neighbour: int
@@ -69,7 +75,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class ReplayReport:
-    """What differed, and how many neighbours were tried."""
+    """What differed, and how many neighbours were tried.
+
+    Examples
+    --------
+    >>> ReplayReport((), neighbours=5).passed
+    True
+    """
 
     differences: tuple[Difference, ...]
     neighbours: int
@@ -102,6 +114,8 @@ def replay(
     Compared are exceptions and their words, the guarantee, warnings, printed and logged text, and
     the state of the generator afterwards. A function gets a problem and a generator.
 
+    Examples
+    --------
     >>> from dpsubset import Exponential, Problem
     >>> X = np.eye(3); problem = Problem(X, X[:, 0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
     >>> other = Problem(-X, X[:, 0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)

@@ -23,7 +23,13 @@ Draw = Callable[[Problem, int, np.random.Generator | None], Iterable[Hashable]]
 
 @dataclass(frozen=True)
 class SampledReport:
-    """A lower bound on epsilon, at a confidence, against what is claimed."""
+    """A lower bound on epsilon, at a confidence, against what is claimed.
+
+    Examples
+    --------
+    >>> SampledReport(0.4, 0.99, 1000, claimed_epsilon=1.0, claimed_delta=0.0).passed
+    True
+    """
 
     epsilon: float
     confidence: float
@@ -63,6 +69,8 @@ def sampled(
     function gets a problem, a number and a generator, and returns so many outcomes, in which case
     the claimed epsilon and delta are to be given.
 
+    Examples
+    --------
     >>> from dpsubset import Exponential, Problem
     >>> from dpsubset.audit import neighbouring
     >>> X = np.eye(3); problem = Problem(X, X[:, 0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)

@@ -48,6 +48,8 @@ def neighbouring(
 
     Under add-remove, a row is added or removed; under replace-one, replaced.
 
+    Examples
+    --------
     >>> X = np.eye(3); problem = Problem(X, X[:, 0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
     >>> [other.n_rows for other in neighbouring(problem, 3, "add-remove")]
     [4, 2, 4]

@@ -27,6 +27,8 @@ def worst(
     the distributions move apart: in the largest log ratio, and with delta in the mass beyond
     epsilon. Under add-remove every row is removed once, too.
 
+    Examples
+    --------
     >>> from dpsubset import Exponential, Problem
     >>> X = np.eye(3); problem = Problem(X, X[:, 0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
     >>> 0.1 < worst(Exponential(1.0), problem)[1].epsilon <= 1.0

@@ -23,6 +23,7 @@ from dpsubset.cli.prepare import prepare
 from dpsubset.cli.reproduce import reproduce
 from dpsubset.cli.schema import schema
 from dpsubset.cli.select import select
+from dpsubset.cli.verify import verify
 from dpsubset.errors import without_context
 from dpsubset.version import __version__
 
@@ -57,7 +58,7 @@ app = typer.Typer(
     "budget); 2 a mistake in what was given, or the machine's memory or disk is not enough; 130, "
     "141, 143 interrupted, pipe closed, terminated.",
 )
-for _command in (schema, select, fit, predict, plan, ledger, audit, reproduce, prepare):
+for _command in (schema, select, fit, predict, plan, ledger, verify, audit, reproduce, prepare):
     app.command()(_command)
 app.command("bounds", hidden=True, help="The old name of `schema`.")(schema)
 

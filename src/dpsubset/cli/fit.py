@@ -31,6 +31,7 @@ def fit(
     table_name: options.TableName = None,
     private_target_bounds: options.PrivateTargetBounds = False,
     ledger: options.Ledger = None,
+    report: options.Report = None,
     as_json: options.Json = False,
     quiet: Annotated[
         bool,
@@ -45,6 +46,7 @@ def fit(
     with ending(as_json):
         from dpsubset.cli.asked import Source, ask, read
         from dpsubset.cli.quick import as_quick_as_possible
+        from dpsubset.cli.reporting import reporting
         from dpsubset.cli.selecting import seeded_warning
         from dpsubset.cli.show import print_left, print_model
         from dpsubset.cli.warned import print_warnings
@@ -59,7 +61,8 @@ def fit(
         if given["mechanism"] == "all":
             raise InputError("a model rests on one selection: name one mechanism, not all")
         silent = quiet or as_json
-        with writing(output, keep=(table, schema, bounds, ledger)) as write:
+        keep = (table, schema, bounds, ledger)
+        with writing(output, keep=keep) as write, reporting(report, output, keep) as certify:
             with waiting("fitting a model", shown=not silent):
                 source = Source(
                     *(table, target, schema, bounds, features, classes, table_name),
@@ -92,8 +95,12 @@ def fit(
                     if quiet:
                         typer.echo(write_model(released))
                     raise
+                finally:
+                    certify(released.to_dict(), budget)
         if not silent:
-            typer.echo(f"Written to {output}")
+            for path in (output, report):
+                if path is not None:
+                    typer.echo(f"Written to {path}")
 
 
 def _seeded(given: dict[str, Any]) -> bool:

@@ -97,6 +97,14 @@ Ledger = Annotated[
         rich_help_panel=PRIVACY,
     ),
 ]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write a certificate of the release to this file, an HTML page that prints: columns, "
+        "guarantee, budget, how to check it.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print JSON and nothing else, errors too.", rich_help_panel=OUTPUT),

@@ -9,6 +9,7 @@ import typer
 
 from dpsubset.cli import options
 from dpsubset.cli.ending import ending
+from dpsubset.errors import InputError
 from dpsubset.question import Question
 
 __all__ = ["select"]
@@ -30,6 +31,7 @@ def select(
         Path | None,
         typer.Option(help="Write the release to this file as JSON.", rich_help_panel="Output"),
     ] = None,
+    report: options.Report = None,
     as_json: options.Json = False,
     quiet: Annotated[
         bool,
@@ -56,12 +58,16 @@ def select(
     """
     with ending(as_json):
         from dpsubset.cli.asked import Source
+        from dpsubset.cli.reporting import reporting
         from dpsubset.cli.selecting import select_columns
         from dpsubset.cli.show import print_outcome, to_json
         from dpsubset.cli.warned import print_warnings
         from dpsubset.cli.writing import waiting, writing
 
-        with writing(output, keep=(table, schema, bounds, ledger)) as write:
+        if report is not None and given["mechanism"] == "all":
+            raise InputError("a certificate is of one release: name one mechanism, not all")
+        keep = (table, schema, bounds, ledger)
+        with writing(output, keep=keep) as write, reporting(report, output, keep) as certify:
             with waiting("selecting columns", shown=not (quiet or as_json)):
                 source = Source(
                     *(table, target, schema, bounds, features, classes, table_name),
@@ -76,8 +82,13 @@ def select(
                     print_outcome(outcome, quiet=quiet, timings=timings)
                 print_warnings(outcome.warnings)
             finally:
-                write(to_json(outcome, timings=timings, ascii_only=False))
-        if output is not None and not (as_json or quiet):
-            typer.echo(f"Written to {output}")
+                try:
+                    write(to_json(outcome, timings=timings, ascii_only=False))
+                finally:
+                    certify(outcome.lines[0].record, outcome.ledger)
+        if not (as_json or quiet):
+            for path in (output, report):
+                if path is not None:
+                    typer.echo(f"Written to {path}")
         if outcome.refused:
             raise typer.Exit(1)

@@ -29,6 +29,12 @@ class Coefficients:
 
     Where features are groups of columns, `support` holds features, and the values are those of
     `problem.features.columns(support)`, in that order.
+
+    Examples
+    --------
+    >>> promise = Guarantee("objective perturbation", 1.0, "replace-one", 2.0)
+    >>> Coefficients((1,), (0.5,), promise).to_dict()["released"]
+    {'positions': [1], 'coefficients': [0.5]}
     """
 
     support: tuple[int, ...]
@@ -56,6 +62,12 @@ class CoefficientMechanism(ABC):
         Which tables the guarantee compares. Under add-remove the number of rows is private too.
     ledger : Ledger or path, optional
         A budget that every release is charged to before it is made.
+
+    Examples
+    --------
+    >>> from dpsubset.coefficients import ObjectivePerturbation
+    >>> isinstance(ObjectivePerturbation(1.0), CoefficientMechanism)
+    True
     """
 
     name: ClassVar[str]

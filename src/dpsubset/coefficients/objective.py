@@ -75,6 +75,8 @@ class ObjectivePerturbation(CoefficientMechanism):
         With a tolerance: the number of rows to count on, as public knowledge. Under add-remove it
         must be given; under replace-one it is the table's by default.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from dpsubset import Problem
     >>> X = np.vstack([np.eye(3)] * 2000); y = 0.5 * X[:, 0]
@@ -221,6 +223,16 @@ class ObjectivePerturbation(CoefficientMechanism):
 def objective_perturbation(
     problem: Problem, support: Iterable[int], epsilon: float, **options: Any
 ) -> Coefficients:
-    """Release coefficients on a support by objective perturbation; options as for the class."""
+    """Release coefficients on a support by objective perturbation; options as for the class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsubset import Problem
+    >>> X = np.vstack([np.eye(3)] * 2000); y = 0.5 * X[:, 0]
+    >>> problem = Problem(X, y, size=1, loss="huber", x_bound=1.0, y_bound=1.0, radius=1.0)
+    >>> round(objective_perturbation(problem, [0], 1.0, random_state=0).values[0], 1)
+    0.5
+    """
     random_state = options.pop("random_state", None)
     return ObjectivePerturbation(epsilon, **options).release(problem, support, random_state)

@@ -63,6 +63,8 @@ class NoisyStatistics(CoefficientMechanism):
     The noise comes from OpenDP's samplers (extra `opendp`); with a random state it does not, and
     the guarantee says that it is for experiments.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from dpsubset import Problem
     >>> X = np.vstack([np.eye(3)] * 2000); y = 0.5 * X[:, 0]
@@ -149,6 +151,16 @@ def _no_less_than_zero(G: Floats) -> Floats:
 def noisy_statistics(
     problem: Problem, support: Iterable[int], epsilon: float, **options: Any
 ) -> Coefficients:
-    """Release least-squares coefficients by noisy statistics; options as for the class."""
+    """Release least-squares coefficients by noisy statistics; options as for the class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsubset import Problem
+    >>> X = np.vstack([np.eye(3)] * 2000); y = 0.5 * X[:, 0]
+    >>> problem = Problem(X, y, size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
+    >>> noisy_statistics(problem, [0], 5.0, random_state=0).support
+    (0,)
+    """
     random_state = options.pop("random_state", None)
     return NoisyStatistics(epsilon, **options).release(problem, support, random_state)

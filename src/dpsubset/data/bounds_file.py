@@ -31,7 +31,13 @@ _SHOWN = 20  # names in one message
 
 @dataclass(frozen=True)
 class TableBounds:
-    """Bounds of the features, by name, and of a target that needs some; the digest of the file."""
+    """Bounds of the features, by name, and of a target that needs some; the digest of the file.
+
+    Examples
+    --------
+    >>> TableBounds({"age": (0.0, 120.0)}, None, "ab12").columns["age"]
+    (0.0, 120.0)
+    """
 
     columns: dict[str, Pair]
     target: Pair | None
@@ -55,6 +61,17 @@ def read_bounds(
         The target; None if it holds labels, which have no bounds.
     known : iterable of str, optional
         All columns of the table: a name outside them is a mistake. Features and target, if None.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "bounds.toml"
+    >>> _ = path.write_text('[default]\\nbounds = [0, 1]\\n')
+    >>> read_bounds(path, ["age"], None).columns
+    {'age': (0.0, 1.0)}
+    >>> folder.cleanup()
     """
     wanted = [*names] if target is None else [*names, target]
     raw = _read(path)

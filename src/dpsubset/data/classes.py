@@ -24,6 +24,8 @@ _TRUTH = {"true": "1", "false": "0"}
 def check_classes(classes: Sequence[str]) -> tuple[str, str]:
     """Check the classes that were named: two, and different as numbers, too.
 
+    Examples
+    --------
     >>> check_classes(["no", " yes"])
     ('no', 'yes')
     """

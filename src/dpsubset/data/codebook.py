@@ -47,6 +47,13 @@ class Codebook:
     """Columns by their names or by patterns, and the target; it may fit many tables.
 
     `classes` are those of a target of labels, as they were written.
+
+    Examples
+    --------
+    >>> target = {"name": "y", "bounds": [0, 1]}
+    >>> book = Codebook.of({"columns": {"age": [0, 120]}, "target": target})
+    >>> book.target_name, list(book.columns)
+    ('y', ['age'])
     """
 
     columns: Mapping[str, Column]
@@ -239,7 +246,19 @@ def _target(
 
 
 def check_file(path: Path, names: Sequence[str] | None, types: Mapping[str, Any]) -> Codebook:
-    """Read a schema file, with the names and types of a table if there is one; tell all faults."""
+    """Read a schema file, with the names and types of a table if there is one; tell all faults.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "schema.toml"
+    >>> _ = path.write_text('[columns]\\nage = [0, 120]\\n')
+    >>> list(check_file(path, ["age"], {}).columns)
+    ['age']
+    >>> folder.cleanup()
+    """
     content = read_toml(path)
     found = at_once(
         lambda: Codebook.of(content, str(path)),
@@ -284,7 +303,19 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def is_bounds_only(path: Path) -> bool:
-    """Say whether a file is one of bounds alone, as `--bounds` has always taken them."""
+    """Say whether a file is one of bounds alone, as `--bounds` has always taken them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "bounds.toml"
+    >>> _ = path.write_text('[default]\\nbounds = [0, 1]\\n')
+    >>> is_bounds_only(path)
+    True
+    >>> folder.cleanup()
+    """
     try:
         content = read_toml(path)
     except InputError:

@@ -46,6 +46,17 @@ def read_table(
     ------
     InputError
         For anything wrong with the file; the text holds no value of the table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "table.csv"
+    >>> _ = path.write_text('age,cost\\n30,1\\n40,2\\n')
+    >>> read_table(path, "cost").y.tolist()
+    [1.0, 2.0]
+    >>> folder.cleanup()
     """
     names = read_names(path)
     chosen = pick_features(names, target, features)
@@ -66,6 +77,17 @@ def read_cells(path: Path, wanted: Sequence[str]) -> pl.DataFrame:
 
     Nothing fails because of what a row holds: fields that a line lacks are missing, those it has
     too many are left out, and bytes that are no text are replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "table.csv"
+    >>> _ = path.write_text('age,cost\\n30,1\\n40,2\\n')
+    >>> read_cells(path, ["cost"])["cost"].to_list()
+    ['1', '2']
+    >>> folder.cleanup()
     """
     names = read_names(path)
     lacking = [repr(name) for name in wanted if name not in names]
@@ -83,7 +105,19 @@ def read_cells(path: Path, wanted: Sequence[str]) -> pl.DataFrame:
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> NDArray[np.floating]:
-    """Read some columns of a CSV or Parquet file, all numbers, in the order asked for."""
+    """Read some columns of a CSV or Parquet file, all numbers, in the order asked for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "table.csv"
+    >>> _ = path.write_text('age,cost\\n30,1\\n40,2\\n')
+    >>> read_columns(path, ["cost"]).ravel().tolist()
+    [1.0, 2.0]
+    >>> folder.cleanup()
+    """
     names = read_names(path)
     lacking = [repr(name) for name in columns if name not in names]
     if lacking:

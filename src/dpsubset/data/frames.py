@@ -43,7 +43,13 @@ class EntryError(InputError, TypeError):
 
 
 class Table(NamedTuple):
-    """What a selection is asked of: columns to choose from, and a target, row by row."""
+    """What a selection is asked of: columns to choose from, and a target, row by row.
+
+    Examples
+    --------
+    >>> Table([[1.0], [2.0]], [0.0, 1.0]).y
+    [0.0, 1.0]
+    """
 
     X: Any
     y: Any
@@ -55,6 +61,13 @@ def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
     Data frames of any library that narwhals knows (pandas, polars, pyarrow, ...) go one way. Arrays
     of numbers, and data frames stored as one block, are not copied. All columns that are no numbers
     are told at once.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> matrix, names = as_matrix(pl.DataFrame({"age": [30.0, 40.0]}))
+    >>> matrix.shape, names
+    ((2, 1), ('age',))
     """
     if isinstance(X, Store):
         return X, X.names

@@ -37,6 +37,17 @@ def read_names(path: Path) -> tuple[str, ...]:
     ------
     InputError
         If there is no such file, its format is not supported, or names are empty or repeated.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "table.csv"
+    >>> _ = path.write_text('age,cost\\n30,1\\n40,2\\n')
+    >>> read_names(path)
+    ('age', 'cost')
+    >>> folder.cleanup()
     """
     names = _csv_names(path) if file_format(path) == "csv" else _parquet_names(path)
     if not all(name.strip() for name in names):
@@ -53,7 +64,19 @@ def read_names(path: Path) -> tuple[str, ...]:
 
 
 def read_types(path: Path) -> dict[str, Any]:
-    """Return the types that a Parquet file declares for its columns; a CSV file declares none."""
+    """Return the types that a Parquet file declares for its columns; a CSV file declares none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "table.csv"
+    >>> _ = path.write_text('age,cost\\n30,1\\n40,2\\n')
+    >>> read_types(path)  # a CSV file declares none
+    {}
+    >>> folder.cleanup()
+    """
     read_names(path)
     if file_format(path) == "csv":
         return {}
@@ -63,6 +86,8 @@ def read_types(path: Path) -> dict[str, Any]:
 def looks_headless(names: Iterable[str]) -> bool:
     """Say whether names are numbers, as in a file whose first line is a row of the table.
 
+    Examples
+    --------
     >>> looks_headless(["age", "2024"]), looks_headless(["age", "y"])
     (True, False)
     """
@@ -78,6 +103,8 @@ def pick_features(
 ) -> tuple[str, ...]:
     """Return the columns to choose from: those the user named, or all but the target.
 
+    Examples
+    --------
     >>> pick_features(["a", "y", "b"], "y", None)
     ('a', 'b')
     """

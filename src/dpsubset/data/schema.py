@@ -39,6 +39,8 @@ class Schema:
     ones. `ignored` are columns of the table that are no feature, `rows` the number of rows, if that
     is public.
 
+    Examples
+    --------
     >>> schema = Schema.from_dict({
     ...     "columns": {"age": [0, 120], "region": ["north", "south", "west"]},
     ...     "target": {"name": "cost", "bounds": [0, 1e5]},

@@ -68,6 +68,8 @@ def schema_template(
 ) -> str:
     r"""Return a schema file whose lines are still empty, but for what types declare.
 
+    Examples
+    --------
     >>> text = schema_template(["age", 'a"b'], types={"age": pl.Enum(["young", "old"])})
     >>> print("\n".join(text.splitlines()[-2:]))
     "age" = ["young", "old"]    # levels as the type declares them

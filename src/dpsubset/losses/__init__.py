@@ -42,6 +42,12 @@ def register(kind: type[Loss]) -> type[Loss]:
 
     Run `dpsubset.losses.check` on it first: a wrong conjugate or largest value breaks the privacy
     of every release.
+
+    Examples
+    --------
+    >>> from dpsubset.losses import Huber
+    >>> register(Huber) is Huber
+    True
     """
     if not (isinstance(kind, type) and issubclass(kind, Loss)):
         raise InputError("register takes a subclass of dpsubset.losses.Loss")
@@ -63,6 +69,8 @@ def as_loss(loss: str | Loss) -> Loss:
 
     A number after a colon is the loss's parameter.
 
+    Examples
+    --------
     >>> as_loss("squared").name, as_loss("huber:0.2"), as_loss(Quantile(0.9))
     ('squared', Huber(0.2), Quantile(0.9))
     """

@@ -29,6 +29,14 @@ class Fit:
     """A fit on a support: coefficients in the ball, and a value enclosed from both sides (T16).
 
     `point` is the dual point that proves `dual`, one number a row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsubset.losses import as_loss
+    >>> fit = as_loss("huber").fit(np.eye(3), np.array([0.0, 0.5, 0.0]), ridge=1.0, radius=1.0)
+    >>> fit.dual <= fit.primal
+    True
     """
 
     coefficients: Floats
@@ -43,6 +51,13 @@ class Loss(ABC):
     A custom loss gives `value`, `conjugate`, `largest` and `rows`, and is known by its name
     after `register`; `check` tells whether the four belong together. With `spread` it needs less
     noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsubset.losses import as_loss
+    >>> as_loss("absolute").value(np.array([0.5]), np.array([0.25]))
+    array([0.25])
     """
 
     name: str

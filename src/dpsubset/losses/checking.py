@@ -49,6 +49,8 @@ def check(loss: Loss, *, y_bound: float = 1.0, t_bound: float = 2.0, random_stat
     t_bound, so choose them as your data has them. A check by numbers finds faults, it proves
     nothing.
 
+    Examples
+    --------
     >>> from dpsubset.losses import Huber
     >>> check(Huber(0.5))
     """

@@ -16,6 +16,8 @@ __all__ = ["Hinge"]
 class Hinge(Loss):
     """l(y, t) = max(0, 1 - y t).
 
+    Examples
+    --------
     >>> Hinge().largest(1.0, 2.0), Hinge().largest(1.0, 0.5), Hinge().spread(1.0, 0.5)
     (3.0, 1.5, 1.0)
     """

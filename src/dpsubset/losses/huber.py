@@ -36,6 +36,8 @@ class Huber(Loss):
 
     For large c it is the squared loss; for small c, l / (2 c) is nearly the absolute loss.
 
+    Examples
+    --------
     >>> Huber(0.5).largest(1.0, 2.0), Huber(0.5).largest(1.0, 0.25), Huber(0.5).spread(1.0, 0.25)
     (2.75, 1.0, 0.5)
     """

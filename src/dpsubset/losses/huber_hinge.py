@@ -21,6 +21,8 @@ class HuberHinge(Loss):
 
     As smooth as objective perturbation needs, where hinge loss is not (T27).
 
+    Examples
+    --------
     >>> HuberHinge(0.5).largest(1.0, 2.0), HuberHinge(0.5).spread(1.0, 0.5)
     (3.0, 1.0)
     """

@@ -17,6 +17,8 @@ __all__ = ["Logistic"]
 class Logistic(Loss):
     """l(y, t) = log(1 + exp(-y t)).
 
+    Examples
+    --------
     >>> round(Logistic().largest(1.0, 2.0), 4), Logistic().spread(1.0, 2.0)
     (2.1269, 2.0)
     """

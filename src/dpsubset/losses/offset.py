@@ -24,6 +24,8 @@ class Offset(Changed):
     The offset must be public: released privately, or known beforehand. It favours one of the
     classes, so they must be named.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> loss = Offset(Logistic(), -2.0)
     >>> loss, float(loss.value(np.array(-1.0), np.array(2.0))) == float(np.log(2.0))

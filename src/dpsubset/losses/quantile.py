@@ -61,6 +61,8 @@ class _Pinball(Loss):
 class Quantile(_Pinball):
     """l(y, t) = tau (y - t) where t is below y, (1 - tau) (t - y) where it is above.
 
+    Examples
+    --------
     >>> Quantile(0.9).largest(1.0, 1.0)
     1.8
     """
@@ -80,6 +82,8 @@ class Quantile(_Pinball):
 class Absolute(_Pinball):
     """l(y, t) = |y - t|: twice the quantile loss at 1/2.
 
+    Examples
+    --------
     >>> Absolute().largest(1.0, 2.0), Absolute().largest(1.0, 0.5), Absolute().spread(1.0, 0.5)
     (3.0, 1.5, 1.0)
     """

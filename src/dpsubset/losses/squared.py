@@ -43,6 +43,8 @@ def fit_moments(
 class Squared(Loss):
     """l(y, t) = (y - t)^2.
 
+    Examples
+    --------
     >>> Squared().largest(1.0, 2.0), Squared().published(1.0, 2.0)
     (9.0, 10.0)
     >>> Squared().spread(1.0, 2.0), Squared().spread(1.0, 0.5)

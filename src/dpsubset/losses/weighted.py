@@ -25,6 +25,8 @@ class Weighted(Changed):
     The weights must be public: never balanced by the table. They favour one of the classes, so
     these must be named.
 
+    Examples
+    --------
     >>> from dpsubset.losses.logistic import Logistic
     >>> loss = Weighted(Logistic(), (1.0, 5.0))
     >>> loss, loss.spread(1.0, 2.0)

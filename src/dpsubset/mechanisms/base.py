@@ -59,6 +59,8 @@ class Release:
     within which the target was looked at, if they were drawn, too. `levels` are those of the
     released columns that have some, by name.
 
+    Examples
+    --------
     >>> Release((1, 4), Guarantee("exponential mechanism", 1.0, "replace-one", 4.0))
     <Release: columns 1, 4; exponential mechanism, epsilon 1, replace-one>
     """
@@ -148,6 +150,16 @@ class Mechanism(ABC):
         depends on the data, so a limit is outside every guarantee (T18).
     ledger : Ledger or path, optional
         A budget that every release is charged to before it is made; `draw` as often as it draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsubset import Problem
+    >>> X = np.eye(4); y = np.array([0.0, 1.0, 0.0, 0.5])
+    >>> problem = Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=2.0)
+    >>> from dpsubset import Exponential
+    >>> len(Exponential(1.0).experiment(problem, 0).support)
+    2
     """
 
     name: ClassVar[str]

@@ -18,6 +18,8 @@ __all__ = ["Exponential"]
 class Exponential(Mechanism):
     """P(S) proportional to exp(-kappa R(S)): pure epsilon-DP without any condition (T4).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from dpsubset import Problem
     >>> X = np.vstack([np.eye(3)] * 40); y = X[:, 0]

@@ -73,6 +73,8 @@ class LassoStability(Mechanism):
     neighbours, limits
         As for every mechanism; a block counts as a node.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from dpsubset import Problem
     >>> X = np.vstack([np.eye(3)] * 400); y = X[:, 0]

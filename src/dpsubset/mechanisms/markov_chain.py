@@ -62,6 +62,8 @@ class MarkovChain(Mechanism):
     limits : Limits, optional
         A node is a step.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from dpsubset import Problem
     >>> X = np.vstack([np.eye(3)] * 40); y = X[:, 0]

@@ -27,6 +27,8 @@ def as_measurement(mechanism: Mechanism, problem: Problem, *, concentrated: bool
     `concentrated` zero-concentrated. Needs the extra `opendp`; OpenDP takes our word for the
     guarantee, which its feature "honest-but-curious" stands for.
 
+    Examples
+    --------
     >>> from dpsubset import Exponential
     >>> X = np.eye(3); problem = Problem(X, X[:, 0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
     >>> as_measurement(Exponential(1.0), problem).map(2)

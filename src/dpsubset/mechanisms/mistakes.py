@@ -53,6 +53,8 @@ class Mistakes(Searching):
     solver, accept_gap
         As for every mechanism that searches; a solver with a tolerance has no delta.
 
+    Examples
+    --------
     >>> Mistakes(epsilon=1.0).epsilon
     1.0
     >>> Mistakes(epsilon=1.0, delta=1e-6)._epsilons

@@ -18,6 +18,8 @@ __all__ = ["PermuteAndFlip"]
 class PermuteAndFlip(Mechanism):
     """Pure epsilon-DP without any condition; never less likely than EM to give the best (T8, T9).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from dpsubset import Problem
     >>> X = np.vstack([np.eye(3)] * 40); y = X[:, 0]

@@ -51,6 +51,8 @@ class Stepwise(Mechanism):
     neighbours, sensitivity, limits, ledger
         As for every mechanism.
 
+    Examples
+    --------
     >>> from dpsubset import Problem
     >>> X = np.vstack([np.eye(4)] * 80); y = X[:, 0] + 0.6 * X[:, 2]
     >>> problem = Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=2.0)

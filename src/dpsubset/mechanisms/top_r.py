@@ -54,6 +54,8 @@ class TopR(Searching):
     solver, accept_gap
         As for every mechanism that searches.
 
+    Examples
+    --------
     >>> TopR(epsilon=1.0, count=10).count
     10
     """

@@ -10,20 +10,33 @@ from dpsubset.planning.plans import Plan
 from dpsubset.planning.rows import Answer
 from dpsubset.planning.simulate import Setting
 
-__all__ = ["check_picture", "draw_answer", "draw_plan", "plotting"]
+__all__ = [
+    "answer_figure",
+    "check_picture",
+    "draw_answer",
+    "draw_plan",
+    "figure_of",
+    "plan_figure",
+    "plotting",
+]
 
 _COLOURS = ("#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7", "#E69F00")
 
 
 @without_context
-def plotting() -> Any:
-    """Return matplotlib's pyplot, without a screen, or say how to get it."""
+def _matplotlib() -> Any:
     try:
         import matplotlib
     except ImportError:
         raise MissingExtraError(
             "figures are drawn by matplotlib: pip install 'dpsubset[figures]'"
         ) from None
+    return matplotlib
+
+
+def plotting() -> Any:
+    """Return matplotlib's pyplot, without a screen, or say how to get it."""
+    matplotlib = _matplotlib()
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "dpsubset"  # the same picture is the same file
     matplotlib.rcParams["svg.fonttype"] = "none"
@@ -33,16 +46,36 @@ def plotting() -> Any:
 
 
 def check_picture(path: Path) -> None:
-    """Refuse a picture that could not be drawn, before any work."""
+    """Refuse a picture that could not be drawn, before any work.
+
+    Examples
+    --------
+    >>> check_picture(Path("plan.png"))
+    """
     plotting()
     if path.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"{path}: the name of a picture must end in .png or .svg")
 
 
-def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:
-    """Plot the share of true releases over rows, as PNG or SVG by the ending of the name."""
-    plt = plotting()
-    picture, place = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+def figure_of(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
+    """Return a figure, which belongs to no screen and leaves pyplot alone, and its axes.
+
+    They are an array where there are several panels.
+    """
+    _matplotlib()
+    from matplotlib.figure import Figure
+
+    picture = Figure(figsize=(width, height), layout="constrained")
+    places = picture.subplots(1, panels)
+    for place in picture.axes:
+        for side in ("top", "right"):
+            place.spines[side].set_visible(False)
+    return picture, places
+
+
+def answer_figure(answer: Answer, setting: Setting) -> Any:
+    """Return a figure of the share of true releases over rows."""
+    picture, place = figure_of(6.4, 4.0)
     points = sorted(answer.tried.items())
     place.plot(*zip(*points, strict=True), "o-", color="#D55E00")
     place.axhline(answer.share, color="#BBBBBB", linewidth=0.8)
@@ -58,38 +91,56 @@ def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:
         f"{setting.loss} loss",
         fontsize=10,
     )
-    for side in ("top", "right"):
-        place.spines[side].set_visible(False)
-    picture.savefig(path, dpi=110)
-    plt.close(picture)
+    return picture
 
 
-def draw_plan(plan: Plan, path: Path) -> None:
-    """Plot chances and qualities of a plan, a curve for each strength of the signal."""
-    plt = plotting()
+def plan_figure(plan: Plan) -> Any:
+    """Return a figure of chances and qualities of a plan, a curve for each strength of signal."""
     fitted = any(point.quality is not None for point in plan.points)
-    picture, places = plt.subplots(
-        1, 1 + fitted, figsize=(4.6 * (1 + fitted), 3.8), layout="constrained", squeeze=False
-    )
+    picture, _ = figure_of(4.6 * (1 + fitted), 3.8, 1 + fitted)
+    chances, qualities = picture.axes[0], picture.axes[-1]
     for k, signal in enumerate(plan.signals):
         points, colour = plan.of(signal), _COLOURS[k % len(_COLOURS)]
         at = [getattr(point, plan.over) for point in points]
         label = f"R^2 {signal:g}"
-        places[0, 0].plot(at, [p.chance for p in points], "o-", color=colour, label=label)
+        chances.plot(at, [p.chance for p in points], "o-", color=colour, label=label)
         if fitted:
-            places[0, 1].plot(at, [p.quality for p in points], "o-", color=colour, label=label)
-            places[0, 1].plot(at, [p.best for p in points], ":", color=colour, linewidth=1.0)
-    places[0, 0].axhline(plan.share, color="#BBBBBB", linewidth=0.8)
-    places[0, 0].set_ylabel("chance of the right columns")
-    places[0, 0].set_ylim(-0.03, 1.03)
-    if fitted:
-        name = "AUC" if plan.labels else "R^2"
-        places[0, 1].set_ylabel(f"{name} of a private model (dotted: of the truth)")
-    for place in places.flat:
+            qualities.plot(at, [p.quality for p in points], "o-", color=colour, label=label)
+            qualities.plot(at, [p.best for p in points], ":", color=colour, linewidth=1.0)
+    chances.axhline(plan.share, color="#BBBBBB", linewidth=0.8)
+    chances.set_ylim(-0.03, 1.03)
+    for place in picture.axes:
         place.set_xscale("log")
         place.set_xlabel(plan.over)
-        for side in ("top", "right"):
-            place.spines[side].set_visible(False)
-    places[0, 0].legend(frameon=False, fontsize=8)
+    if fitted:
+        name = "AUC" if plan.labels else "R^2"
+        qualities.set_ylabel(f"{name} of a private model (dotted: of the truth)")
+    chances.set_ylabel("chance of the right columns")
+    chances.legend(frameon=False, fontsize=8)
+    return picture
+
+
+def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:
+    """Plot the share of true releases over rows, as PNG or SVG by the ending of the name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> answer = Answer(256, 0.9, {128: 0.5, 256: 0.95})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "plan.png"
+    ...     draw_answer(answer, Setting("huber:0.2", 1.0, 10.0), path)
+    ...     path.stat().st_size > 1000
+    True
+    """
+    _save(answer_figure(answer, setting), path)
+
+
+def draw_plan(plan: Plan, path: Path) -> None:
+    """Plot a plan, as PNG or SVG by the ending of the name."""
+    _save(plan_figure(plan), path)
+
+
+def _save(picture: Any, path: Path) -> None:
+    plotting()  # its settings make the same picture the same file
     picture.savefig(path, dpi=110)
-    plt.close(picture)

@@ -20,7 +20,13 @@ _STEP = 2.0**0.25  # the answer is right to within a step
 
 @dataclass(frozen=True)
 class Answer:
-    """The least number of rows found, or None, and the share of true releases at all tried."""
+    """The least number of rows found, or None, and the share of true releases at all tried.
+
+    Examples
+    --------
+    >>> Answer(256, 0.9, {128: 0.5, 256: 0.95}).rows
+    256
+    """
 
     rows: int | None
     share: float
@@ -41,6 +47,8 @@ def rows_for(
     Rows are doubled until they are enough, and then narrowed down in steps of a factor of the
     fourth root of 2.
 
+    Examples
+    --------
     >>> setting = Setting("absolute", 1.0, 10.0, columns=8, size=2, epsilon=20.0)
     >>> answer = rows_for(setting, tables=2, draws=5)
     >>> answer.tried[answer.rows] >= 0.9

@@ -18,7 +18,13 @@ __all__ = ["SHAPES", "Setting", "recovery", "shaped_table"]
 
 @dataclass(frozen=True)
 class Setting:
-    """Parameters of the selector, and of the tables that it meets."""
+    """Parameters of the selector, and of the tables that it meets.
+
+    Examples
+    --------
+    >>> Setting("huber:0.2", clip=1.0, ridge=10.0, columns=20, size=3).epsilon
+    1.0
+    """
 
     loss: str
     clip: float

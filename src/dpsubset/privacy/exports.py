@@ -37,6 +37,8 @@ def to_dp_event(guarantee: Guarantee, *, concentrated: bool | None = None) -> An
         rho or is for add-remove. A ZCDpEvent does not hold the relation: make the accountant for
         the guarantee's own.
 
+    Examples
+    --------
     >>> to_dp_event(Guarantee("exponential mechanism", 2.0, "replace-one", 4.0, rho=0.5))
     ZCDpEvent(rho=0.5, xi=0.0)
     """

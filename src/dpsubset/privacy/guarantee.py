@@ -61,6 +61,8 @@ class Guarantee:
 
     It prints in plain words; `sentence` is the exact statement.
 
+    Examples
+    --------
     >>> print(Guarantee("exponential mechanism", 1.0, "add-remove", sensitivity=4.0))
     mechanism    exponential mechanism
     epsilon      1
@@ -324,6 +326,8 @@ def compose(parts: Sequence[Guarantee]) -> Guarantee:
 
     Later parts may be chosen by what earlier ones released.
 
+    Examples
+    --------
     >>> one = Guarantee("exponential mechanism", 1.0, "replace-one", 4.0)
     >>> both = compose([one, Guarantee("objective perturbation", 0.5, "replace-one", 2.0)])
     >>> both.mechanism, both.epsilon
@@ -345,6 +349,8 @@ def compose_disjoint(parts: Sequence[Guarantee]) -> Guarantee:
     Which rows belong to which part may depend, under add-remove, on each row itself; under
     replace-one only on something that replacing a row's values does not change, as its place.
 
+    Examples
+    --------
     >>> one = Guarantee("exponential mechanism", 1.0, "add-remove", 4.0)
     >>> compose_disjoint([one, Guarantee("top-R mechanism", 0.5, "add-remove", 2.0)]).epsilon
     1.0

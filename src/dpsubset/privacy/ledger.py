@@ -116,6 +116,8 @@ class Ledger:
         A public name for the table that the budget protects. Charges that name another table are
         refused. Without it the ledger takes the name of the first charge that has one.
 
+    Examples
+    --------
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger(f"{folder.name}/budget.db", epsilon=3.0)

@@ -13,7 +13,13 @@ NEIGHBOURS = {
 
 
 def check_neighbours(neighbours: str) -> str:
-    """Return the relation's name if it is known."""
+    """Return the relation's name if it is known.
+
+    Examples
+    --------
+    >>> check_neighbours("add-remove")
+    'add-remove'
+    """
     if not isinstance(neighbours, str) or neighbours not in NEIGHBOURS:
         raise InputError(
             f"unknown neighbour relation {neighbours!r}; allowed: {', '.join(NEIGHBOURS)}"
@@ -24,6 +30,8 @@ def check_neighbours(neighbours: str) -> str:
 def exponent(epsilon: float, sensitivity: float, neighbours: str) -> float:
     """Return kappa: eps/(2 Delta) under replace-one, eps/Delta under add-remove (T3).
 
+    Examples
+    --------
     >>> exponent(1.0, 2.0, "replace-one"), exponent(1.0, 2.0, "add-remove")
     (0.25, 0.5)
     """

@@ -58,7 +58,14 @@ class _Seeded:
 
 
 class Randomness:
-    """Uniform and exponential numbers, and whole numbers without bias."""
+    """Uniform and exponential numbers, and whole numbers without bias.
+
+    Examples
+    --------
+    >>> numbers = as_randomness(0)
+    >>> numbers.seeded, 0 <= numbers.below(6) < 6, numbers.uniforms(3).shape
+    (True, True, (3,))
+    """
 
     def __init__(self, bits: _Bits, seeded: bool) -> None:
         self._bits = bits
@@ -135,7 +142,13 @@ def _as_uniform(words: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 
 def as_randomness(random_state: int | np.random.Generator | None) -> Randomness:
-    """Return the operating system's randomness for None, else a seeded one."""
+    """Return the operating system's randomness for None, else a seeded one.
+
+    Examples
+    --------
+    >>> as_randomness(None).seeded, as_randomness(7).seeded
+    (False, True)
+    """
     if random_state is None:
         return Randomness(_System(), seeded=False)
     whole = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)

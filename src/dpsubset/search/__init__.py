@@ -38,6 +38,8 @@ _SOLVERS: dict[str, type[Solver]] = {
 def as_solver(solver: str | Solver) -> Solver:
     """Return a solver by its name, with default options, or as it is given.
 
+    Examples
+    --------
     >>> as_solver("outer-approximation").tolerance
     0.005
     """
@@ -60,6 +62,8 @@ def best(
 ) -> Found:
     """Return the support of smallest score.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.eye(4); y = np.array([0.0, 1.0, 0.0, 0.5])
     >>> best(Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=2.0)).support
@@ -78,7 +82,17 @@ def top(
     limits: Limits | None = None,
     progress: ProgressCallback | None = None,
 ) -> list[Found]:
-    """Return the `count` supports of smallest score, ascending (all, if there are fewer)."""
+    """Return the `count` supports of smallest score, ascending (all, if there are fewer).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsubset import Problem
+    >>> X = np.eye(4); y = np.array([0.0, 1.0, 0.0, 0.5])
+    >>> problem = Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=2.0)
+    >>> [found.support for found in top(problem, 2)]
+    [(1, 3), (0, 1)]
+    """
     check_problem(problem)
     check_one_size(problem, "a search")
     count = whole(count, "count", 1, most=10**15)
@@ -95,6 +109,15 @@ def best_by_mistakes(
     """Return, for k = 0, 1, ..., the best support with k columns outside the best support.
 
     At a limit on seconds the list may end before the last k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsubset import Problem
+    >>> X = np.eye(4); y = np.array([0.0, 1.0, 0.0, 0.5])
+    >>> problem = Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=2.0)
+    >>> [found.support for found in best_by_mistakes(problem)][:2]
+    [(1, 3), (0, 1)]
     """
     check_problem(problem)
     check_one_size(problem, "a search")

@@ -23,7 +23,18 @@ _MOST_PATTERNS = 8  # 2^8 starting regions at most
 
 
 class BranchAndBound(Solver):
-    """The default: every answer is exact, up to rounding (T19)."""
+    """The default: every answer is exact, up to rounding (T19).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsubset import Problem
+    >>> X = np.eye(4); y = np.array([0.0, 1.0, 0.0, 0.5])
+    >>> problem = Problem(X, y, size=2, x_bound=1.0, y_bound=1.0, radius=2.0)
+    >>> from dpsubset import search
+    >>> search.best(problem, solver=BranchAndBound()).support
+    (1, 3)
+    """
 
     name = "branch-and-bound"
 

@@ -15,6 +15,11 @@ class Found:
     as many mistakes) scores at least `score - gap`. `proven` says that the search came to its end:
     for branch and bound the gap is then 0, up to rounding; any other solver has reached its
     tolerance.
+
+    Examples
+    --------
+    >>> Found((1, 3), 0.0, proven=True).gap
+    0.0
     """
 
     support: tuple[int, ...]

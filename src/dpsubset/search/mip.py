@@ -34,6 +34,8 @@ class MIP(Outside):
         Move known curvature of X'X into the perspective term (squared loss with more rows than
         columns): same scores, a much better relaxation. False is the paper's own program.
 
+    Examples
+    --------
     >>> MIP().backend
     'scip'
     """

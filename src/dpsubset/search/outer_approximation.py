@@ -55,6 +55,8 @@ class OuterApproximation(Outside):
     seed : int
         Of the noise.
 
+    Examples
+    --------
     >>> OuterApproximation(tolerance=0.01).backend
     'highs'
     """

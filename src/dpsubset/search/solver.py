@@ -13,7 +13,14 @@ __all__ = ["Solver"]
 
 
 class Solver(ABC):
-    """A way to find the best supports of a problem."""
+    """A way to find the best supports of a problem.
+
+    Examples
+    --------
+    >>> from dpsubset import search
+    >>> isinstance(search.as_solver("branch-and-bound"), Solver)
+    True
+    """
 
     name: ClassVar[str]
     tolerance: float = 0.0  # relative gap at which answers count as proven; 0 is exact

@@ -1,0 +1,85 @@
+"""Every public name has a docstring that a documentation tool can parse, with an example.
+
+The examples themselves run as doctests.
+"""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+import pytest
+from numpydoc.validate import validate
+
+ROOMS = (
+    "dpsubset",
+    "dpsubset.audit",
+    "dpsubset.certificate",
+    "dpsubset.coefficients",
+    "dpsubset.data",
+    "dpsubset.errors",
+    "dpsubset.estimators",
+    "dpsubset.losses",
+    "dpsubset.mechanisms",
+    "dpsubset.planning",
+    "dpsubset.plot",
+    "dpsubset.privacy",
+    "dpsubset.search",
+)
+# What is left to the writer: longer words, "see also", one entry for a parameter that its name
+# explains, returns that the first line tells, formulas as first lines.
+FREE = {"ES01", "SA01", "PR01", "PR03", "PR04", "PR07", "PR10", "RT01", "SS02", "YD01"}
+
+
+def public() -> dict[str, Any]:
+    """Return all public classes and functions, by where they are defined."""
+    found = {}
+    for room in ROOMS:
+        module = import_module(room)
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                found[f"{thing.__module__}.{thing.__qualname__}"] = thing
+    return found
+
+
+PUBLIC = public()
+
+
+def faults(name: str) -> list[str]:
+    return [f"{code} {text}" for code, text in validate(name)["errors"] if code not in FREE]
+
+
+def test_the_rooms_hold_what_users_meet() -> None:
+    assert len(PUBLIC) > 100
+    assert {"dpsubset.problem.Problem", "dpsubset.privacy.ledger.Ledger"} <= set(PUBLIC)
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_docstrings_are_numpydoc_with_an_example(name: str) -> None:
+    assert not faults(name)
+    assert ">>>" in (inspect.getdoc(PUBLIC[name]) or "")
+
+
+def without_words() -> None:
+    pass
+
+
+def without_example(known: int) -> None:
+    """Do nothing.
+
+    Parameters
+    ----------
+    unknown : int
+        Is not there.
+    """
+
+
+def test_twins_a_bad_docstring_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import dpsubset.errors as home
+
+    for twin in (without_words, without_example):
+        monkeypatch.setattr(home, twin.__name__, twin, raising=False)
+    assert [f[:4] for f in faults("dpsubset.errors.without_words")] == ["GL08"]
+    assert {f[:4] for f in faults("dpsubset.errors.without_example")} == {"PR02", "EX01"}
