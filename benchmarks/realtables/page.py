@@ -34,7 +34,7 @@ Found = dict[tuple[str, str, float | None], list[dict[str, Any]]]
 HEAD = """# Head to head on real tables
 
 Written by `python -m benchmarks.realtables` from `benchmarks/realtables/results.jsonl`; do not edit.
-{n_tables} tables of installable packages, {n_seeds} seed(s) of 20 so far (the run resumes), 70% of the rows to fit and 30% to judge by.
+{n_tables} tables of installable packages, {n_seeds} seed(s) of 20 so far, the last one perhaps in part (the run resumes), 70% of the rows to fit and 30% to judge by.
 Every private method gets the same schema file (`benchmarks/realtables/schemas/`, written from the packages' documentation) and half of epsilon for
 the selection of 5 columns where it selects. R^2 for numbers, the area under the ROC curve (AUC) for labels, on test rows; medians over seeds.
 
