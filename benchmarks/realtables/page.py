@@ -125,6 +125,7 @@ def _summary(found: Found, names: list[str], what: str) -> str:
         f"| method | {' | '.join(f'epsilon {e:g}' for e in ORDER)} |",
         f"| --- |{' ---: |' * len(ORDER)}",
     ]
+    best: dict[float, tuple[float, str]] = {}
     for m in methods:
         cells = []
         for e in ORDER:
@@ -134,8 +135,11 @@ def _summary(found: Found, names: list[str], what: str) -> str:
                 cells.append("-")
                 continue
             low, mid, high = np.quantile(values, (0.25, 0.5, 0.75))
+            best[e] = max(best.get(e, (-np.inf, "")), (float(mid), m))
             cells.append(f"{_shown(mid)} ({_shown(low)} to {_shown(high)})")
         lines.append(f"| {m} | {' | '.join(cells)} |")
+    told = "; ".join(f"epsilon {e:g}: {m} ({_shown(v)})" for e, (v, m) in best.items())
+    lines.append(f"\nThe highest of these medians: {told}.")
     return "\n".join(lines) + "\n"
 
 
