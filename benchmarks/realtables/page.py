@@ -34,7 +34,7 @@ Found = dict[tuple[str, str, float | None], list[dict[str, Any]]]
 HEAD = """# Head to head on real tables
 
 Written by `python -m benchmarks.realtables` from `benchmarks/realtables/results.jsonl`; do not edit.
-{n_tables} tables of installable packages, {n_seeds} seed(s) of 20 so far (the run resumes), 70% of the rows to fit and 30% to judge by.
+{n_tables} tables of installable packages, {n_seeds} seed(s) of 20 so far, the last one perhaps in part (the run resumes), 70% of the rows to fit and 30% to judge by.
 Every private method gets the same schema file (`benchmarks/realtables/schemas/`, written from the packages' documentation) and half of epsilon for
 the selection of 5 columns where it selects. R^2 for numbers, the area under the ROC curve (AUC) for labels, on test rows; medians over seeds.
 
@@ -125,6 +125,7 @@ def _summary(found: Found, names: list[str], what: str) -> str:
         f"| method | {' | '.join(f'epsilon {e:g}' for e in ORDER)} |",
         f"| --- |{' ---: |' * len(ORDER)}",
     ]
+    best: dict[float, tuple[float, str]] = {}
     for m in methods:
         cells = []
         for e in ORDER:
@@ -134,8 +135,11 @@ def _summary(found: Found, names: list[str], what: str) -> str:
                 cells.append("-")
                 continue
             low, mid, high = np.quantile(values, (0.25, 0.5, 0.75))
+            best[e] = max(best.get(e, (-np.inf, "")), (float(mid), m))
             cells.append(f"{_shown(mid)} ({_shown(low)} to {_shown(high)})")
         lines.append(f"| {m} | {' | '.join(cells)} |")
+    told = "; ".join(f"epsilon {e:g}: {m} ({_shown(v)})" for e, (v, m) in best.items())
+    lines.append(f"\nThe highest of these medians: {told}.")
     return "\n".join(lines) + "\n"
 
 
