@@ -132,7 +132,8 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
     assert isinstance(text, str)
     assert all(u.startswith(("http", "#")) for u in re.findall(r"\]\(([^)]+)\)", text))
     assert not [n for n in names if n.startswith(("tests/", "benchmarks/"))]
-    assert {"dpsubset/py.typed", "dpsubset/privacy/guarantee.schema.json"} <= set(names)
+    files = ("py.typed", "privacy/guarantee.schema.json", "certificate/page.css")
+    assert {f"dpsubset/{file}" for file in files} <= set(names)
 
 
 @pytest.mark.slow
