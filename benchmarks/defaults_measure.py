@@ -101,9 +101,7 @@ def draws(
     randomness, constant = as_randomness(seed), problem.design.n_columns - 1
     with _limited_by_work():
         selection = selection.settled(problem.n_rows)
-        limits = selection.schema.target.limits
-        _, problem = selection.first.windowed(problem, limits, randomness)
-        _, problem = selection.first.started(problem, randomness)
+        problem = selection.scored(problem, randomness)
         sampler = selection.made._sampler(problem)
         began = process_time()
         for k in range(count):

@@ -92,7 +92,7 @@ def selection_of(cell: Cell, table: BoundedTable) -> Selection:
 def measure(cell: Cell, tell: Tell, begin: Callable[[], None] = lambda: None) -> None:
     """Measure a cell and tell of it in parts: about the table, the first release, the others."""
     table = table_of(cell)
-    selection = selection_of(cell, table)
+    selection = selection_of(cell, table).settled(len(table.y))
     asked = selection.asked()
     rows, columns = table.X.shape
     defaults = {name: asked[name] for name in ("clip", "radius", "ridge", "intercept")}
@@ -104,8 +104,8 @@ def measure(cell: Cell, tell: Tell, begin: Callable[[], None] = lambda: None) ->
     try:
         problem = selection.problem(Table(table.X, table.y))
         passes = Passes(problem.design)
-        sampler = selection.made._sampler(problem)
         randomness = as_randomness(1)
+        sampler = selection.made._sampler(selection.scored(problem, randomness))
         sampler(randomness)
         tell({"first": watch.seconds(), "first_passes": passes.count, "first_wall": watch.wall()})
         watch, before = _Watch(), passes.count

@@ -130,7 +130,8 @@ def _drawn(
     """Draw as often as the seconds allow, from one sampler; None if they do not."""
     randomness = as_randomness(rng)
     try:
-        sampler = selection.made._sampler(problem)
+        settled = selection.settled(problem.n_rows)
+        sampler = settled.made._sampler(settled.scored(problem, randomness))
         for _ in range(draws):
             yield set(problem.origin.seen(sampler(randomness)))
     except UnprovenError:

@@ -31,7 +31,7 @@ from dpsubset.selection import Selection
 def model_of(labels: bool = False, **more: Any) -> Model:
     target = Target(None, ("no", "yes")) if labels else Target((0.0, 10.0))
     schema = Schema.of(("a", "b", "c"), 3, (-1, 1), target)
-    loss = {"loss": "logistic"} if labels else {}
+    loss = {"loss": "logistic"} if labels else {"window_share": 0}
     return Model(schema=schema, **{"size": 1, "seed": 0, **loss, **more})
 
 
@@ -181,7 +181,8 @@ def counted(rows: int | None, **more: Any) -> Model:
             "rows": rows,
         }
     )
-    return Model(schema=schema, **{"size": 1, "seed": 0, "neighbours": "add-remove", **more})
+    given = {"size": 1, "seed": 0, "neighbours": "add-remove", "window_share": 0}
+    return Model(schema=schema, **given | more)
 
 
 def cells_of(n: int, seed: int = 0) -> Table:

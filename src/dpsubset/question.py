@@ -33,15 +33,17 @@ def default_loss(labels: bool, windowed: bool = False) -> str:
     return "squared" if windowed else "huber:0.2"
 
 
-def default_radius(labels: bool, windowed: bool = False) -> float:
+def default_radius(labels: bool, windowed: bool = False, size: int = 5) -> float:
     """Return the largest norm of the coefficients where none is given.
 
-    >>> default_radius(labels=False), default_radius(labels=False, windowed=True)
-    (0.5, 0.7)
+    Within a window predictions stay within one and a half of its half width, whatever the size.
+
+    >>> default_radius(labels=False), default_radius(labels=False, windowed=True, size=8)
+    (0.5, 0.5)
     """
     if labels:
         return 1.0
-    return 0.7 if windowed else 0.5
+    return round(1.5 / (size + 1) ** 0.5, 4) if windowed else 0.5
 
 
 def option(default: Any, group: str, text: str, typed: Any = None) -> Any:
@@ -112,8 +114,8 @@ class Question:
     radius: float | None = option(
         None,
         "question",
-        "Largest norm of the coefficients; if not given 0.7 within a window, 0.5 without, for "
-        "labels 1.",
+        "Largest norm of the coefficients; if not given 1.5 / sqrt(size + 1) within a window, 0.5 "
+        "without, for labels 1.",
     )
     ridge: float = option(10.0, "question", "Weight of the squared coefficients.")
     epsilon: float = option(1.0, "privacy", "The privacy budget of a release.")

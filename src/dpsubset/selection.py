@@ -17,6 +17,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsubset.checks import positive, whole, yes_or_no
 from dpsubset.data.bounds import narrowed
@@ -32,7 +33,7 @@ from dpsubset.mechanisms.named import OWN_OPTIONS, UNSCALED, make_mechanism
 from dpsubset.mechanisms.offset import PrivateOffset, widest
 from dpsubset.mechanisms.target_bounds import TargetBounds
 from dpsubset.mechanisms.window import TargetWindow
-from dpsubset.privacy import Guarantee, as_randomness, check_neighbours, compose
+from dpsubset.privacy import Guarantee, Randomness, as_randomness, check_neighbours, compose
 from dpsubset.privacy.guarantee import (
     decimal_rest,
     decimal_sum,
@@ -56,6 +57,7 @@ _HARD_STRAIGHT = (5, 1000)
 AUTO = "auto"
 _MANY = 5000.0  # epsilon n from which numbers are selected within a window
 _WINDOW = 200.0  # epsilon n that a window needs
+_ANEW = 4  # windows and offsets of a study on one table
 _LEAST_WINDOW, _MOST_WINDOW = 0.001, 0.1  # of epsilon
 
 
@@ -139,10 +141,17 @@ class Selection(Question):
         if self.loss is None:
             object.__setattr__(self, "loss", default_loss(labels, windowed=share != 0))
         if self.radius is None:
-            object.__setattr__(self, "radius", default_radius(labels, windowed=share != 0))
+            radius = default_radius(labels, windowed=share != 0, size=self._expected_size())
+            object.__setattr__(self, "radius", radius)
         if share == AUTO:
             share = self._ruled_window()
         object.__setattr__(self, "window_share", share)
+
+    def _expected_size(self) -> int:
+        """Return the largest size, or 1 where it is bad and will be refused."""
+        with suppress(InputError, TypeError, ValueError, OverflowError):
+            return max(1, self.largest_size)
+        return 1
 
     def _await_rows(self, *names: str) -> None:
         if self.counted is None:
@@ -562,6 +571,27 @@ class Selection(Question):
             release = Release.of(origin, support, promise, asked, told, drawn)
             write(release.to_dict()["released"])
         return release
+
+    def experiments(self, problem: Problem, count: int, seed: int) -> NDArray[np.int64]:
+        """Return the supports of so many seeded releases, for studies on synthetic tables.
+
+        What is drawn before the columns is drawn anew for every quarter of them.
+        """
+        settled = self.settled(problem.n_rows)
+        if not settled.first:
+            return settled.made.draw(problem, count, random_state=seed)
+        randomness = as_randomness(seed)
+        found = []
+        for part in np.array_split(np.arange(count), min(count, _ANEW)):
+            scored = settled.scored(problem, randomness)
+            found.append(settled.made.draw(scored, part.size, random_state=seed + int(part[0])))
+        return np.concatenate(found)
+
+    def scored(self, problem: Problem, randomness: Randomness) -> Problem:
+        """Draw what comes before the columns; return the problem that these are drawn from."""
+        limits, scored = self.first.bounded(problem, randomness)
+        limits, scored = self.first.windowed(scored, limits, randomness)
+        return self.first.started(scored, randomness)[1]
 
     def posed(self, table: Table | Problem) -> Problem:
         """Return the problem of a table; one that another selection posed is refused."""

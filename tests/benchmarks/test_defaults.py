@@ -16,7 +16,12 @@ from benchmarks.hardness_tables import synthetic
 from dpsubset.planning.simulate import SHAPES
 
 Line = dict[str, Any]
-EVERY = (*defaults_study.NUMBERS, *defaults_study.LABELS, *defaults_study.VARIANTS)
+EVERY = (
+    *defaults_study.NUMBERS,
+    *defaults_study.WINDOWED,
+    *defaults_study.LABELS,
+    *defaults_study.VARIANTS,
+)
 
 
 def test_greedy_finds_the_columns_that_make_the_target() -> None:
@@ -98,7 +103,8 @@ def test_cells_are_fixed_and_hold_every_candidate() -> None:
     real = [cell for cell in cells if cell["kind"] == "real"]
     assert {cell["table"] for cell in real} == set(TABLES)
     assert {cell["shape"] for cell in cells if cell["kind"] == "recovery"} == set(SHAPES)
-    met = {Candidate(*(c[k] for k in ("loss", "radius", "offset_share", "ridge"))) for c in real}
+    told = ("loss", "radius", "offset_share", "ridge", "window_share")
+    met = {Candidate(*(c[k] for k in told)) for c in real}
     assert met == {*EVERY}
 
 

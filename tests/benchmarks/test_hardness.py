@@ -121,8 +121,9 @@ def test_real_tables_are_read_with_their_bounds(name: str) -> None:
 
 def test_a_question_has_the_defaults_of_a_user() -> None:
     selection = selection_of(SMALL, table_of(SMALL))
-    assert selection.loss == default_loss(labels=False)
-    assert selection.radius == default_radius(labels=False)
+    settled = selection.settled(100)
+    assert settled.loss == default_loss(labels=False)
+    assert settled.radius == default_radius(labels=False)
     for name in ("ridge", "clip", "intercept", "sensitivity"):
         assert getattr(selection, name) == getattr(Question(), name)
     assert selection_of(replace(SMALL, loss="huber"), table_of(SMALL)).loss == "huber"

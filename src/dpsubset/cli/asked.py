@@ -60,8 +60,7 @@ def ask(
     plain = source.schema is None and is_bounds_only(path)
     book = None if plain else Codebook.read(path)
     named_two = bool(source.classes) or (book is not None and book.has_classes(source.target))
-    chosen_loss = default_loss(named_two) if options["loss"] is None else options["loss"]
-    loss = as_loss(chosen_loss)
+    loss = as_loss(default_loss(named_two) if options["loss"] is None else options["loss"])
     two, weights, wanted, included, excluded = at_once(
         lambda: two_classes(source.classes, loss),
         lambda: weighed(options["class_weights"]),
@@ -71,7 +70,6 @@ def ask(
     )
     given = options | {
         "size": size_of(options["size"]),
-        "loss": chosen_loss,
         "class_weights": weights,
         "always_include": included or (),
         "exclude": excluded or (),

@@ -43,7 +43,6 @@ def ask_stored(kind: type[S], source: Source, options: dict[str, Any]) -> S:
     loss = as_loss(default_loss(bool(source.classes)) if chosen is None else chosen)
     given = options | {
         "size": size_of(options["size"]),
-        "loss": default_loss(bool(source.classes)) if chosen is None else chosen,
         "class_weights": weighed(options["class_weights"]),
         "always_include": listed(options["always_include"], "--always-include", store.names) or (),
         "exclude": listed(options["exclude"], "--exclude", store.names) or (),

@@ -116,13 +116,14 @@ def _slices(sizes: Sequence[int]) -> list[slice]:
 def _computed(tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
     import dask
 
+    dask_: Any = dask  # its names are not exported by their types
     name = f"dpsubset-{uuid.uuid4().hex}"
     lazy = [
-        dask.delayed(task, pure=False)(*given, dask_key_name=f"{name}-{k}")
+        dask_.delayed(task, pure=False)(*given, dask_key_name=f"{name}-{k}")
         for k, (task, *given) in enumerate(tasks)
     ]
     try:
-        return list(dask.compute(*lazy, optimize_graph=True))
+        return list(dask_.compute(*lazy, optimize_graph=True))
     except MemoryError:
         raise
     except Exception:  # words of a worker may hold entries

@@ -101,8 +101,8 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         mapped onto [-1, 1]. Where most values lie near the middle, 0.5 halves the rows that a
         selection needs; where they lie near one of the bounds it does harm.
     radius : float, default=None
-        Largest Euclidean norm of the coefficients, on the scale [-1, 1]; if not given 0.7 within
-        a window, 0.5 without, and 1 for labels.
+        Largest Euclidean norm of the coefficients, on the scale [-1, 1]; if not given
+        1.5 / sqrt(size + 1) within a window, 0.5 without, and 1 for labels.
     ridge : float, default=10.0
         Weight of the coefficients' squared norm.
     always_include, exclude : sequence of names or indices, default=()

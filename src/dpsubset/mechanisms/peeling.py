@@ -33,6 +33,12 @@ class Peeling(Mechanism):
 
     Pure epsilon-DP without any condition. Scores are not those of the problem, so loss, radius and
     ridge do not matter to it; nor does which of two classes is which.
+
+    Examples
+    --------
+    >>> from dpsubset import Kendall, Screening
+    >>> issubclass(Kendall, Peeling), issubclass(Screening, Peeling)
+    (True, True)
     """
 
     sensitivity: str = field(default="tight", init=False)  # no score of the problem enters

@@ -31,6 +31,8 @@ class Screening(Peeling):
     neighbours, limits, ledger
         As for every mechanism.
 
+    Examples
+    --------
     >>> from dpsubset import Problem
     >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 4)); y = X[:, 2]
     >>> problem = Problem(X, y, size=1, x_bound=1.0, y_bound=1.0, radius=1.0)

@@ -24,9 +24,12 @@ class TargetWindow(TargetBounds):
     The target is on the scale [-1, 1] of its bounds. For the selection it is clipped to the window,
     so that a row counts by what is usual, not by the widest values that there may be.
 
+    Examples
+    --------
     >>> from dpsubset.privacy import as_randomness
     >>> y = np.linspace(-0.2, 0.6, 4000)
-    >>> TargetWindow(1.0, "replace-one").draw(y, as_randomness(0))
+    >>> low, high = TargetWindow(1.0, "replace-one").draw(y, as_randomness(0))
+    >>> round(low, 2), round(high, 2)
     (-0.1, 0.5)
     """
 

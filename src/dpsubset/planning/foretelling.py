@@ -234,7 +234,7 @@ def _one(
     slow = 0
     try:
         selection = Selection(**given)
-        drawn = selection.made.draw(selection.problem(table), draws, random_state=seed)
+        drawn = selection.experiments(selection.problem(table), draws, seed)
         true = set(made.support)
         both = [{int(j) for j in row if 0 <= j < schema.n_columns} for row in drawn]
         chance = sum(one == true for one in both) / draws

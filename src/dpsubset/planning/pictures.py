@@ -137,7 +137,20 @@ def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:
 
 
 def draw_plan(plan: Plan, path: Path) -> None:
-    """Plot a plan, as PNG or SVG by the ending of the name."""
+    """Plot a plan, as PNG or SVG by the ending of the name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpsubset.planning.plans import Point
+    >>> points = (Point(1000, 1.0, 0.3, 1, 0.1), Point(1000, 10.0, 0.3, 1, 0.9))
+    >>> found = Plan(points, share=0.5, over="epsilon", labels=False, asked={})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "plan.png"
+    ...     draw_plan(found, path)
+    ...     path.stat().st_size > 1000
+    True
+    """
     _save(plan_figure(plan), path)
 
 

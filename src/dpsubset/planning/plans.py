@@ -30,6 +30,11 @@ class Point:
         The same of the true signal, which no model can beat.
     slow : int
         Of how many tables a release took too long; those count as wrong.
+
+    Examples
+    --------
+    >>> Point(1000, 1.0, 0.3, tables=4, chance=0.5).share
+    0.0
     """
 
     rows: int
@@ -72,6 +77,8 @@ class Plan:
 
     `over` is what the answer is over, "epsilon" or "rows"; `asked` are question and assumptions.
 
+    Examples
+    --------
     >>> points = [Point(1000, e, 0.3, 1, chance) for e, chance in [(1.0, 0.1), (10.0, 1.0)]]
     >>> found = Plan(tuple(points), share=0.55, over="epsilon", labels=False, asked={})
     >>> round(found.needed()[0.3], 3)

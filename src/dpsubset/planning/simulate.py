@@ -98,7 +98,7 @@ def recovery(setting: Setting, n: int, tables: int, draws: int, seconds: float =
         selection = _selection(setting, len(table.support), seconds)
         problem = selection.problem(Table(table.X, table.y))
         try:
-            drawn = selection.made.draw(problem, draws, random_state=seed)
+            drawn = selection.experiments(problem, draws, seed)
         except UnprovenError:
             continue
         truth = [*table.support, setting.columns]  # the constant comes last

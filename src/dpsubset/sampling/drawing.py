@@ -76,7 +76,7 @@ class _Samplers:
         few = narrow and 2 <= problem.to_choose < k and n * p * p <= _ROWS
         self._walkable = few and bends(problem) and not listed
         self._quick = self._walkable and one_pass(problem) <= _QUICK
-        if self._walkable and one_pass(problem) <= (_AT_ONCE if problem.quadratic else _SOON):
+        if self._walkable and one_pass(problem) <= (_SOON if self._bending else _AT_ONCE):
             self._serving: Partition | Covering = self._covering(maker)
             return
         self._serving = Partition(problem, kappa, allowance, maker)
