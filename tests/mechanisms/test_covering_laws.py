@@ -159,6 +159,47 @@ def test_draws_by_every_kind_of_part(
     took(seen, way, race)
 
 
+@pytest.mark.grid(every=5)
+@pytest.mark.parametrize("race", RACES)
+@pytest.mark.parametrize("room", [15, 10_000])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_streamed_parts_are_kept_where_draws_fall(
+    monkeypatch, loss: str, room: int, race: bool
+) -> None:
+    """With room for some of them, or all, as draws are rejected by bounds alone."""
+    take_way(monkeypatch, "streamed")
+    begin = Covering._begin
+
+    def streamed(self: Covering, parts: walk.Parts, kept: int) -> None:
+        monkeypatch.setattr(covering, "_KEPT", room)
+        begin(self, parts, kept)
+
+    monkeypatch.setattr(Covering, "_begin", streamed)
+    seen = watch(monkeypatch)
+    assert drawn("plain", loss, 12.0, race) >= FALSE_ALARM
+    assert seen.kept > 0 or loss == "squared"  # whose bounds are exact where the ball is wide
+
+
+@pytest.mark.parametrize("race", RACES)
+def test_squared_loss_takes_a_form_for_every_multiplier(monkeypatch, race: bool) -> None:
+    """Where the ball binds, and differently for different supports."""
+    monkeypatch.setattr(drawing, "_SOON", 1.0)
+    monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", 0)
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-1, 1, (60, 8)) * np.linspace(0.2, 1.0, 8)
+    y = np.clip(X @ np.linspace(1.0, 0.1, 8) * 2, -1, 1)
+    problem = Problem(X, y, size=3, x_bound=1.0, y_bound=1.0, radius=0.3, ridge=0.1)
+    supports = list(itertools.combinations(range(8), 3))
+    scores = np.array([problem.score(s) for s in supports])
+    kappa = 8.0 / float(np.ptp(scores))
+    mechanism = (PermuteAndFlip if race else Exponential)(2 * kappa * problem.sensitivity())
+    law = (race_law if race else exponential_law)(scores, kappa)
+    seen = watch(monkeypatch)
+    found = mechanism.draw(problem, DRAWS, random_state=3)
+    assert chi_square(counts_of(found, np.array(supports)), law)[0] >= FALSE_ALARM
+    assert len({round(mu, 6) for mu in seen.made[0]._multipliers}) > 1
+
+
 @pytest.mark.grid(every=100)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(("way", "design", "reach", "loss"), PATHS[::4])

@@ -346,8 +346,14 @@ class Covering:
         self._parts, self._lows = parts, lows
         self._masses, self._peaks = np.full((2, lows.size), -math.inf)
         self._served = np.full(lows.size, -1)
+        self._met = np.ones(lows.size, dtype=np.int64)  # forms that streamed parts were weighed by
         self._kept = np.flatnonzero(parts.offset >= 0)
         self._kept = self._kept[np.argsort(parts.offset[self._kept])]
+
+    @property
+    def _weighed(self) -> tuple[NDArray[Any], ...]:
+        """What is known of every part: its mass, its peak, and by which forms they were found."""
+        return self._masses, self._peaks, self._served, self._met
 
     def _through(self, source: RandomSource) -> float:
         """Return, roughly, the log of the share of draws that are accepted; -inf if none was.
@@ -619,6 +625,12 @@ class Covering:
         fits = self._bounds.size + np.cumsum(self._parts.size[which]) <= _KEPT
         if fits.any():
             self._keep(which[fits])
+        rest = which[~fits]
+        for number in range(len(self._forms)):  # without room the best of the forms serves alone
+            self._raise(number, rest[self._met[rest] <= number])
+        self._met[rest] = len(self._forms)
+        if rest.size:
+            self._changed()
 
     def _divide(self, r: int) -> None:
         """Divide a part with one bound by its first column: the supports with and without it."""
@@ -650,9 +662,9 @@ class Covering:
         held = self._bounds.size
         self._bounds = self._room.longer(kept - held)
         self._bounds[held:] = self._lows[r]
-        before = [np.delete(v, r) for v in (self._masses, self._peaks, self._served)]
+        before = [np.delete(v, r) for v in self._weighed]
         self._set(walk.Parts(*new), lows)
-        for now, then in zip((self._masses, self._peaks, self._served), before, strict=True):
+        for now, then in zip(self._weighed, before, strict=True):
             now[: then.size] = then
         fresh = np.arange(lows.size - count, lows.size)
         for number in range(len(self._forms)):
