@@ -43,7 +43,7 @@ bounds = [0, 20]
 """
 COMMANDS = (
     "dpsubset ledger budget.db --epsilon 3",
-    "dpsubset select visits.csv --schema schema.toml --size 2 --epsilon 1 --offset-share 0.1 "
+    "dpsubset select visits.csv --schema schema.toml --size 2 --epsilon 1 "
     "--ledger budget.db --output release.json --report release.html",
     "dpsubset verify release.json --schema schema.toml --ledger budget.db",
 )
@@ -113,7 +113,9 @@ def draw() -> None:
     epsilons = np.geomspace(0.001, 1.0, 30)
     chances = []
     for epsilon in epsilons:
-        problem = Selection(schema=book, size=2, epsilon=float(epsilon), radius=1.0).problem(rows)
+        problem = Selection(
+            schema=book, size=2, epsilon=float(epsilon), loss="huber:0.2", radius=1.0
+        ).problem(rows)
         supports, logs = PermuteAndFlip(float(epsilon)).probabilities(problem)
         inside = [(supports == j).any(axis=1) for j in range(len(names))]
         chances.append([np.exp(logs[one]).sum() for one in inside])

@@ -81,7 +81,7 @@ class Question:
         "For a target of numbers: squared, absolute, quantile, huber, with a parameter as in "
         "quantile:0.9 and huber:0.1. For two classes: hinge, logistic, huber_hinge; the target "
         "needs no bounds then. If not given: logistic where classes are named; for numbers "
-        "huber:0.2, and squared within a private window (--window-share) from epsilon n = 5000 on "
+        "huber:0.2, and squared within a private window (--window-share) from epsilon n = 1000 on "
         "or where n is private.",
         str | None,
     )
@@ -144,7 +144,7 @@ class Question:
         "The part of epsilon that buys a window of a target of numbers, around two private "
         "quartiles: the selection clips the target to it, so that a row counts by what is usual. "
         "auto: 200 / (epsilon n), at least 0.001 and at most 0.1 (0.1 under add-remove); 0 for "
-        "none. If not given, auto where no loss is named and epsilon n is 5000 or more, or n is "
+        "none. If not given, auto where no loss is named and epsilon n is 1000 or more, or n is "
         "private; 0 otherwise.",
         str | None,
     )

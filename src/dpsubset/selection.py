@@ -55,7 +55,7 @@ _HARD_BENT = (8, 10_000)
 _HARD_STRAIGHT = (5, 1000)
 
 AUTO = "auto"
-_MANY = 5000.0  # epsilon n from which numbers are selected within a window
+_MANY = 1000.0  # epsilon n from which numbers are selected within a window
 _WINDOW = 200.0  # epsilon n that a window needs
 _ANEW = 4  # windows and offsets of a study on one table
 _LEAST_WINDOW, _MOST_WINDOW = 0.001, 0.1  # of epsilon

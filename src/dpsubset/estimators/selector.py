@@ -65,7 +65,7 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         The part of epsilon that buys a window of a target of numbers, around two private
         quartiles: the selection clips the target to it, so that a row counts by what is usual.
         "auto" is 200 / (epsilon n), at least 0.001 and at most 0.1; 0.1 under add-remove, where n
-        is private. By default "auto" where no loss is named and epsilon n is 5000 or more, or n is
+        is private. By default "auto" where no loss is named and epsilon n is 1000 or more, or n is
         private; 0 otherwise. The window is released, as `release_.target_bounds`.
     schema : Schema, dict or path, default=None
         What is public about the table, in place of `bounds_X`, `bounds_y` and `classes`: numbers
@@ -75,7 +75,7 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     loss : str or Loss, default=None
         The loss whose best subset is wanted, on the scale [-1, 1]: by default "logistic"
         where `classes` are named; for numbers "huber:0.2", and "squared" within a private window
-        (`window_share`) from epsilon n = 5000 on, or where n is private. For a target of numbers:
+        (`window_share`) from epsilon n = 1000 on, or where n is private. For a target of numbers:
         "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
         "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
         "huber:0.1"; or give an object of `dpsubset.losses`.
