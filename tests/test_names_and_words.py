@@ -87,7 +87,7 @@ def test_labels_without_a_loss_have_logistic(typed: list[str]) -> None:
     selector = SubsetSelector(classes=("no", "yes"), **shape).fit(X, y)
     assert selector.release_.asked["loss"] == "logistic"
     assert (
-        SubsetSelector(bounds_y=(-1, 1), **shape | {"epsilon": 10.0})
+        SubsetSelector(bounds_y=(-1, 1), **shape | {"epsilon": 3.0})
         .fit(X, X[:, 1])
         .release_.asked["loss"]
         == "huber:0.2"

@@ -35,7 +35,10 @@ from dpsubset.question import ModelQuestion, Question
 NAMES = ("a", "b", "c", "d")
 BOUNDS = {"a": (0, 10), "b": (0, 10), "c": (-5, 10), "d": (0, 20)}
 SEED = 3
-ASKED: dict[str, Any] = {"epsilon": 3.0, "ridge": 2.0, "clip": 0.9, "exclude": ["c"]}
+ASKED: dict[str, Any] = {
+    **{"epsilon": 3.0, "ridge": 2.0, "clip": 0.9, "exclude": ["c"]},
+    "loss": "huber:0.2",
+}
 
 
 @pytest.fixture
@@ -62,7 +65,20 @@ def schema() -> Schema:
 def by_command(folder: Path, command: str, *more: Any) -> dict[str, Any]:
     path = folder / "out.json"
     given = ["--target", "y", "--bounds", folder / "b.toml", "--size", 2, "--epsilon", 3]
-    given += ["--ridge", 2, "--clip", 0.9, "--exclude", "c", "--seed", SEED, "--output", path]
+    given += [
+        "--loss",
+        "huber:0.2",
+        "--ridge",
+        2,
+        "--clip",
+        0.9,
+        "--exclude",
+        "c",
+        "--seed",
+        SEED,
+        "--output",
+        path,
+    ]
     ledger = ["--ledger", folder / "command.db"]
     words = [command, folder / "study.parquet", *given, *ledger, *more]
     result = CliRunner().invoke(app, [str(word) for word in words])

@@ -122,6 +122,7 @@ def test_the_same_draw_as_the_mechanism_on_the_mapped_table() -> None:
             epsilon=40.0,
             bounds_X=(lower, upper),
             bounds_y=(5.5, 6.5),
+            loss="huber:0.2",
             radius=2.0,
             ridge=0.5,
             always_include=[2],

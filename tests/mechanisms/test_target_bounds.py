@@ -191,7 +191,7 @@ def test_a_problem_with_drawn_bounds_is_that_of_given_ones() -> None:
     selection = asked(Selection, clip=0.7)
     limits, bounded = selection.first.bounded(selection.problem(rows_of()), as_randomness(0))
     schema = Schema.of(("a", "b", "c"), 3, (-1, 1), Target(limits), "y")
-    plain = Selection(schema=schema, size=1, clip=0.7).problem(rows_of())
+    plain = Selection(schema=schema, size=1, clip=0.7, window_share=0).problem(rows_of())
     assert bounded.y.tolist() == plain.y.tolist()
     assert bounded.sensitivity() == plain.sensitivity()
     assert bounded.include == plain.include

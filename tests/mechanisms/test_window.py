@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from oracle import chi_square
+from typer.testing import CliRunner
 
 from dpsubset import Problem, Schema, SubsetRegressor, SubsetSelector
+from dpsubset.cli import app
 from dpsubset.data import Table
 from dpsubset.data.target import Target
 from dpsubset.errors import InputError
@@ -202,6 +207,26 @@ def test_estimators_take_it(kind: Any) -> None:
     ).fit(rows.X, rows.y)
     assert model.get_support(indices=True).tolist() == [1]
     assert "window" in model.guarantee_.mechanism
+
+
+def test_command_estimator_and_selection_release_the_same(tmp_path: Path) -> None:
+    rows = table()
+    names = ("a", "b", "c")
+    frame = pl.DataFrame(rows.X, schema=list(names)).with_columns(y=pl.Series(rows.y))
+    frame.write_csv(tmp_path / "t.csv")
+    (tmp_path / "b.toml").write_text("[columns]\na = [-1, 1]\nb = [-1, 1]\nc = [-1, 1]\ny = [0, 1000]\n")
+    words = ["select", tmp_path / "t.csv", "--target", "y", "--bounds", tmp_path / "b.toml"]
+    words += ["--size", 1, "--seed", 0, "--json"]
+    told = json.loads(CliRunner().invoke(app, [str(word) for word in words]).stdout)
+    chosen = SubsetSelector(
+        n_features_to_select=1, bounds_X=(-1, 1), bounds_y=(0, 1000), random_state=0
+    ).fit(frame.select(names), frame["y"])
+    ours = made(epsilon=1.0).release(rows)
+    assert told["released"]["columns"] == ["b"] == list(ours.columns)
+    windows = [told["released"]["target_bounds"], [*chosen.release_.target_bounds]]
+    assert windows == [[*ours.target_bounds]] * 2
+    assert told["asked"]["window_share"] == ours.asked["window_share"] == 0.05
+    assert told["guarantee"]["epsilon"] == 1.0
 
 
 def test_rows_without_a_target_do_not_count() -> None:
