@@ -214,7 +214,9 @@ def test_command_estimator_and_selection_release_the_same(tmp_path: Path) -> Non
     names = ("a", "b", "c")
     frame = pl.DataFrame(rows.X, schema=list(names)).with_columns(y=pl.Series(rows.y))
     frame.write_csv(tmp_path / "t.csv")
-    (tmp_path / "b.toml").write_text("[columns]\na = [-1, 1]\nb = [-1, 1]\nc = [-1, 1]\ny = [0, 1000]\n")
+    (tmp_path / "b.toml").write_text(
+        "[columns]\na = [-1, 1]\nb = [-1, 1]\nc = [-1, 1]\ny = [0, 1000]\n"
+    )
     words = ["select", tmp_path / "t.csv", "--target", "y", "--bounds", tmp_path / "b.toml"]
     words += ["--size", 1, "--seed", 0, "--json"]
     told = json.loads(CliRunner().invoke(app, [str(word) for word in words]).stdout)
