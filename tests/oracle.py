@@ -497,3 +497,20 @@ def _table(rng: np.random.Generator, n: int, p: int, kind: str) -> tuple[np.ndar
     true = rng.normal(size=p) * (rng.random(p) < 0.4)
     noise = 0.0 if kind == "separable" else 0.5
     return X, X @ true + rng.normal(scale=noise, size=n)
+
+
+def l1_least(A: np.ndarray, y: np.ndarray, ridge: float, radius: float) -> float:
+    """Return the least squared loss over an l1 ball, by Clarabel.
+
+    beta = u - v with u, v >= 0 that sum to at most the radius.
+    """
+    k = A.shape[1]
+    H = A.T @ A + ridge * np.eye(k)
+    P = sparse.csc_matrix(np.triu(2 * np.block([[H, -H], [-H, H]])))
+    q = -2 * np.concatenate([A.T @ y, -A.T @ y])
+    rows = sparse.csc_matrix(np.vstack([np.ones(2 * k), -np.eye(2 * k)]))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    right = np.concatenate([[radius], np.zeros(2 * k)])
+    cones = [clarabel.NonnegativeConeT(2 * k + 1)]
+    return float(y @ y) + clarabel.DefaultSolver(P, q, rows, right, cones, settings).solve().obj_val

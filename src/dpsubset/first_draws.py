@@ -51,12 +51,20 @@ class FirstDraws:
         """Return what is guaranteed of each."""
         return [part.guarantee(problem) for part in self._parts]
 
+    def drawn(
+        self, problem: Problem, randomness: Randomness
+    ) -> tuple[Limits, float | None, Problem]:
+        """Draw all of them; return bounds or window, the offset, and the problem that is left."""
+        limits, scored = self.bounded(problem, randomness)
+        limits, scored = self.windowed(scored, limits, randomness)
+        start, scored = self.started(scored, randomness)
+        return limits, start, scored
+
     def bounded(self, problem: Problem, randomness: Randomness) -> tuple[Limits, Problem]:
         """Return the bounds of the target, drawn if need be, and the problem within them."""
         if self.bounds is None:
             return self.limits, problem
-        raw, present = problem.y * ANY[1], problem.present
-        limits = self.bounds.draw(raw if present is None else raw[present], randomness)
+        limits = self.bounds.draw(_there(problem, problem.y * ANY[1]), randomness)
         return limits, self.within(problem, limits)
 
     def within(self, problem: Problem, limits: tuple[float, float]) -> Problem:
@@ -72,10 +80,9 @@ class FirstDraws:
         """
         if self.window is None:
             return limits, problem
-        y, present = problem.y, problem.present
-        ends = self.window.draw(y if present is None else y[present], randomness)
+        ends = self.window.draw(_there(problem, problem.y), randomness)
         told = (self.in_units(ends[0], limits), self.in_units(ends[1], limits))
-        return told, _rescaled(problem, y, ends)
+        return told, _rescaled(problem, problem.y, ends)
 
     def started(self, problem: Problem, randomness: Randomness) -> tuple[float | None, Problem]:
         """Return an offset, if there is one, and the problem around it."""
@@ -90,6 +97,11 @@ class FirstDraws:
             return offset
         lower, upper = narrowed(limits, self.clip)
         return float(lower / 2 + upper / 2 + offset * (upper / 2 - lower / 2))
+
+
+def _there(problem: Problem, target: Floats) -> Floats:
+    """Return the targets of the rows that have one (T33d)."""
+    return target if problem.present is None else target[problem.present]
 
 
 def _rescaled(problem: Problem, target: Floats, limits: tuple[float, float]) -> Problem:

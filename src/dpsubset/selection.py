@@ -562,9 +562,7 @@ class Selection(Question):
         promise = seeded_if(seed is not None, self._guarantee(problem))
         asked, origin = self.made.asked(problem), problem.origin
         with charging(ledger, promise, asked) as write:
-            limits, scored = self.first.bounded(problem, randomness)
-            limits, scored = self.first.windowed(scored, limits, randomness)
-            start, scored = self.first.started(scored, randomness)
+            limits, start, scored = self.first.drawn(problem, randomness)
             support = self.made.chosen(scored, randomness)
             told = None if start is None else self.first.in_units(start, limits)
             drawn = limits if self.target_bounds or self.window else None
@@ -589,9 +587,7 @@ class Selection(Question):
 
     def scored(self, problem: Problem, randomness: Randomness) -> Problem:
         """Draw what comes before the columns; return the problem that these are drawn from."""
-        limits, scored = self.first.bounded(problem, randomness)
-        limits, scored = self.first.windowed(scored, limits, randomness)
-        return self.first.started(scored, randomness)[1]
+        return self.first.drawn(problem, randomness)[2]
 
     def posed(self, table: Table | Problem) -> Problem:
         """Return the problem of a table; one that another selection posed is refused."""

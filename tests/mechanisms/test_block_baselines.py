@@ -11,12 +11,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import clarabel
 import numpy as np
 import pytest
 from block_cases import Blocks, blocks, problem_of
-from oracle import chi_square, counts_of, exponential_law
-from scipy import sparse
+from oracle import chi_square, counts_of, exponential_law, l1_least
 
 from dpsubset import LassoStability, MarkovChain, Problem, SampleAggregate, audit
 from dpsubset.audit.tables import neighbouring
@@ -43,19 +41,9 @@ def chain_case(loss: str, marked: bool = False) -> tuple[Blocks, np.ndarray]:
 
 
 def l1_score(case: Blocks, support: Any) -> float:
-    """Ask Clarabel: beta = u - v with u, v >= 0 that sum to at most the radius."""
     X, y = case.bounded()
     A = X[:, [j for g in support for j in case.groups[g]]]
-    k = A.shape[1]
-    H = A.T @ A + case.ridge * np.eye(k)
-    P = sparse.csc_matrix(np.triu(2 * np.block([[H, -H], [-H, H]])))
-    q = -2 * np.concatenate([A.T @ y, -A.T @ y])
-    rows = sparse.csc_matrix(np.vstack([np.ones(2 * k), -np.eye(2 * k)]))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    right = np.concatenate([[case.radius], np.zeros(2 * k)])
-    cones = [clarabel.NonnegativeConeT(2 * k + 1)]
-    return float(y @ y) + clarabel.DefaultSolver(P, q, rows, right, cones, settings).solve().obj_val
+    return l1_least(A, y, case.ridge, case.radius)
 
 
 def kappa_of(case: Blocks, ball: str, epsilon: float) -> float:
