@@ -47,6 +47,7 @@ def take_way(
     if common:
         monkeypatch.setattr(covering_module, "_FINER", 1)
         monkeypatch.setattr(covering_module, "_DIRECT", 0)
+        monkeypatch.setattr(covering_module, "_AHEAD", -math.inf)  # in a race, too
 
     def survey(form: walk.Form, t: int, kappa: float, light: float, *rest: Any) -> Any:
         return plain(form, t, kappa, light + (more if common else 0.0), *rest)

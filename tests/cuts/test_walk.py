@@ -50,7 +50,7 @@ def survey(
     monkeypatch.setattr(walk, "FEWEST_IN_ONE", sizes[0])
     monkeypatch.setattr(walk, "MOST_IN_A_PART", sizes[1])
     plain = getattr(walk.survey, "py_func", walk.survey)
-    found, count, kept = plain(form, t, 1.0, light, 5000, 10**6, 160, 1e9)
+    found, count, kept = plain(form, t, 1.0, light, math.inf, 5000, 10**6, 160, 1e9)
     assert count > 0
     parts = walk.Parts(*(np.ascontiguousarray(v[:count]) for v in found))
     assert kept == parts.size.sum()
@@ -160,7 +160,7 @@ def test_compiled_constants_are_those_of_the_module(monkeypatch) -> None:
     form = make_form(2, k)
     everything = math.log(math.comb(k, t)) - brute(form, range(k))
     for light in (-math.inf, everything - 8.0, everything - 2.0, everything):
-        found, count, kept = walk.survey(form, t, 1.0, light, 5000, 10**6, 160, 1e9)
+        found, count, kept = walk.survey(form, t, 1.0, light, math.inf, 5000, 10**6, 160, 1e9)
         parts = survey(monkeypatch, form, t, light, (64, 4096))
         assert kept == parts.size.sum()
         for one, two in zip(found, parts, strict=True):
@@ -172,17 +172,36 @@ def test_compiled_constants_are_those_of_the_module(monkeypatch) -> None:
         assert parts.size.max() <= 4096
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_part_with_one_bound_has_a_support_above_the_peak(kind: str) -> None:
+    k, t = 30, 4
+    form = make_form(4, k, kind)
+    everything = -brute(form, range(k))
+    counts = []
+    best = max(-brute(form, s) for s in combinations(range(k), t))
+    for peak in (everything + 1.0, (everything + best) / 2, best, -math.inf):
+        found, count, _ = walk.survey(form, t, 1.0, 1e9, peak, 50_000, 10**6, 160, 1e9)
+        parts = walk.Parts(*(np.ascontiguousarray(v[:count]) for v in found))
+        lows, common = np.full(count, -math.inf), parts.offset == walk.COMMON
+        walk.part_bounds(form, parts, np.arange(count), lows)
+        assert (-lows[common] <= peak + 1e-9).all()
+        assert np.exp(parts.log_size).sum() == pytest.approx(math.comb(k, t))
+        counts.append(int(common.sum()))
+    assert counts[0] == 1
+    assert counts[-1] == 0
+
+
 @pytest.mark.parametrize("columns", [3, 160])
 def test_no_parts_where_there_would_be_too_many(monkeypatch, columns: int) -> None:
     form = make_form(3, 12)
     monkeypatch.setattr(walk, "MOST_IN_A_PART", 4)
     plain = getattr(walk.survey, "py_func", walk.survey)
-    _, count, kept = plain(form, 3, 1.0, -math.inf, 5000, 220, columns, 1e9)
+    _, count, kept = plain(form, 3, 1.0, -math.inf, math.inf, 5000, 220, columns, 1e9)
     assert (count > 20, kept) == (True, 220)
-    assert plain(form, 3, 1.0, -math.inf, 20, 220, columns, 1e9)[1] == 0
-    assert plain(form, 3, 1.0, -math.inf, 5000, 219, columns, 1e9)[1] == 0
+    assert plain(form, 3, 1.0, -math.inf, math.inf, 20, 220, columns, 1e9)[1] == 0
+    assert plain(form, 3, 1.0, -math.inf, math.inf, 5000, 219, columns, 1e9)[1] == 0
     work = 12**3 / 6  # of the first look at what all columns gain after one is taken, at most
-    assert plain(form, 3, 1.0, -1e9, 5000, 220, 160, work / 2)[1] == 0
+    assert plain(form, 3, 1.0, -1e9, math.inf, 5000, 220, 160, work / 2)[1] == 0
 
 
 @pytest.mark.parametrize("wide", [0, 5])
@@ -194,7 +213,7 @@ def test_looser_gains_only_make_parts_smaller(monkeypatch, wide: int) -> None:
     plain = getattr(walk.survey, "py_func", walk.survey)
     everything = math.log(math.comb(12, 5)) - brute(form, range(12))
     for light in everything - np.array([1.0, 3.0, 6.0]):
-        found, count, _ = plain(form, 5, 1.0, light, 5000, 10**6, wide, 1e9)
+        found, count, _ = plain(form, 5, 1.0, light, math.inf, 5000, 10**6, wide, 1e9)
         parts = walk.Parts(*(v[:count] for v in found))
         lows = np.full(count, -math.inf)
         walk.part_bounds(form, parts, np.arange(count), lows)
@@ -293,7 +312,7 @@ def test_bounds_hold_for_every_multiplier_of_the_ball(radius: float, factor: flo
     form = walk.Form(
         matrix + mu * np.eye(8), b, float(y @ y) - mu * radius**2, 0.2 + mu, np.arange(9)
     )
-    found, count, kept = walk.survey(form, 3, 1.0, -math.inf, 100, 1000, 160, 1e9)
+    found, count, kept = walk.survey(form, 3, 1.0, -math.inf, math.inf, 100, 1000, 160, 1e9)
     parts = walk.Parts(*(v[:count] for v in found))
     bounds = np.full(kept, -math.inf)
     walk.fill(form, 3, parts, np.arange(count), bounds)

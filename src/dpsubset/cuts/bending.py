@@ -34,6 +34,11 @@ class BendingCuts(DualCuts):
         """Fits begin with parts, minorants with all supports together."""
         return not self._below
 
+    @property
+    def bent(self) -> bool:  # type: ignore[override]
+        """The first expansion is asked for by who draws; where fits serve, none is made."""
+        return bool(self._below)
+
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._expansions: Expansions | None = None

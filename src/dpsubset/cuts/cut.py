@@ -46,6 +46,13 @@ class Cut:
             - largest(self.partial, region.keep)
         )
 
+    def within(self, part: Region) -> Cut:
+        """Return the same bound for a part of the region, neither with partial columns."""
+        taken = np.isin(self.region.free, part.inside, assume_unique=True)
+        kept = np.isin(self.region.free, part.free, assume_unique=True)
+        constant = self.constant - float(self.weights[taken].sum())
+        return Cut(part, constant, self.weights[kept], point=self.point)
+
 
 class CutMaker(ABC):
     """Cuts and scores of a problem: a cheap cut for every region, a better one where it pays."""
@@ -55,6 +62,7 @@ class CutMaker(ABC):
     starts: ClassVar[int] = 2  # greedy starts that pay where columns of a support are exchanged
     parted: ClassVar[bool] = True  # whether to begin with the parts around a good support pays
     searchable: ClassVar[bool] = False  # whether long lists of the best can be proven in time
+    bent: bool = False  # whether minorants serve by now: `expand` adds to them
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem

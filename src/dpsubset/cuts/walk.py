@@ -193,9 +193,10 @@ def _choose(m, t):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def survey(form, t, kappa, light, most_parts, most_kept, wide, most_work):  # type: ignore[no-untyped-def]
-    """Part all supports; where the log mass is at most `light`, one bound serves a whole part.
+def survey(form, t, kappa, light, peak, most_parts, most_kept, wide, most_work):  # type: ignore[no-untyped-def]
+    """Part all supports; where they weigh little, one bound serves a whole part.
 
+    That is: the log of all weights together is at most `light`, of each of them at most `peak`.
     Returns the parts and how many bounds they keep, or no parts if there would be too many of
     either, or too much work in multiplications. What all features gain is found anew at nodes with
     at most `wide` columns left.
@@ -233,7 +234,8 @@ def survey(form, t, kappa, light, most_parts, most_kept, wide, most_work):  # ty
         size = _choose(k - c, left)
         light_enough = some_light and size > FEWEST_IN_ONE
         if light_enough:
-            light_enough = np.log(size) + kappa * (gain[level] + F[level, c] - form.base) <= light
+            most = kappa * (gain[level] + F[level, c] - form.base)
+            light_enough = np.log(size) + most <= light and most <= peak
         if light_enough or left == 1 or size <= MOST_IN_A_PART:
             if not light_enough:
                 kept += np.int64(np.rint(size))

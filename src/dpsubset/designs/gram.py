@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ class Gram:
         self._full: Floats | None = None
         self.smallest: float | None = None  # a proven bound on the eigenvalues, once asked for
 
-    @property
+    @cached_property
     def diagonal(self) -> Floats:
         """The squared norms of the columns."""
         return self._design.square_norms()

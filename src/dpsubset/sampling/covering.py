@@ -49,9 +49,8 @@ _WORK = 2e9  # multiplications for that in one survey, a second or two
 _BOUND = 15e-9  # seconds to bound a support of single columns
 _WIDER = 1.3  # power of the columns of a feature by which it takes longer
 _DIRECT = 2.0  # seconds in which all supports are bounded one by one without a survey
-_REACHED = 30.0  # the same where a survey does not do
 _FINER = 12  # surveys
-_STEP = 4.0  # nats by which a part may weigh less from survey to survey
+_STEP = 4.0  # nats by which a part may weigh less from survey to survey, at least
 _PROBES = 20  # batches of tries that tell whether a survey will do
 _AHEAD = 2.0  # nats that the sum of all weights is to be ahead of a common bound in a race
 _FITS = 16  # draws that are scored before a survey is made finer
@@ -301,13 +300,14 @@ class Covering:
         light = math.log(self.problem.n_supports) + best
         if one_pass(self.problem) <= _DIRECT:
             light = -math.inf
+        peak = best - _AHEAD if racing else math.inf
         through = -math.inf
         # Where all supports can be streamed sooner or later; beyond, parts hardly get finer.
         most = _STREAMED if self.problem.n_supports <= _WITHIN_REACH else _KEPT
         for _ in range(_FINER):
             self._allowance.check()
             found, count, kept = walk.survey(
-                self._forms[0], t, kappa, light, _PARTS, most, _WIDE, _WORK
+                self._forms[0], t, kappa, light, peak, _PARTS, most, _WIDE, _WORK
             )
             if count == 0:
                 break
@@ -325,14 +325,12 @@ class Covering:
                 return True
             through = self._through(source)
             common = parts.offset == walk.COMMON
-            peak = float(np.max(self._peaks[common], initial=-math.inf))
             rest = float(np.logaddexp.reduce(self._masses[common])) if common.any() else -math.inf
             # Where no draw was accepted, other forms help if bounds of single supports matter.
-            served = through > -math.inf or rest < self._log_mass - 1.0
-            total = max(self._log_mass + through, best)
-            if served and not (racing and peak > total - _AHEAD):
+            if through > -math.inf or rest < self._log_mass - 1.0:
                 return True
-            light = -math.inf if one_pass(self.problem) <= _REACHED else light - _STEP
+            finer = max(_STEP, (self._log_mass - best) / 2)
+            light = float(self._masses[common].max(initial=-math.inf)) - finer
         return through > -math.inf
 
     def _begin(self, parts: walk.Parts, kept: int) -> None:

@@ -28,6 +28,7 @@ _PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
 _MEMORY = 4 << 30  # bytes that the pieces may take, roughly; beyond it the sampler gives up (T18)
 _HARD = 16  # refinements after which a problem is hard enough to prepare for
 _SEARCHES = {16: 100_000, 64: 2_000_000, 512: 20_000_000}  # refinements: nodes of a search
+_NARROW = 500  # columns; a node of a wider table costs more, and there are fewer of them
 _COUNTS = (100, 2000, 20_000)  # lengths of the lists that it is asked for
 _BOUNDED = 50_000  # supports of a region that are listed with bounds on their scores
 _LOST = 8  # rejections from lists of bounds before these are looked at
@@ -191,7 +192,8 @@ class Partition:
         piece.loose = max(piece.loose, verdict.loose)
         if piece.evidence < self.maker.patience(piece.region):
             return
-        if piece.loose > _LOOSE and scored and self.maker.expand(support):
+        loose = piece.loose > _LOOSE and scored and self.maker.bent
+        if loose and self.maker.expand(support):
             self._add(self._optimised(self.maker.cheap(piece.region), None), index)
             return
         self.refine(index)
@@ -224,8 +226,10 @@ class Partition:
         self._refined += 1
         if self._refined == _HARD:
             self.maker.prepare()
-        if self._refined in _SEARCHES and self._settled_by_search(_SEARCHES[self._refined]):
-            return
+        if self._refined in _SEARCHES:
+            wide = max(self.problem.features.n_columns / _NARROW, 1.0) ** 1.5
+            if self._settled_by_search(int(_SEARCHES[self._refined] / wide)):
+                return
         piece = self.pieces[index]
         if isinstance(piece, Listed):
             supports, log_weights, rest = piece.take_out(level)
@@ -298,12 +302,15 @@ class Partition:
         column = int(top[int(np.argmin(np.abs(shares[top] - 0.5)))])
         guess = np.delete(shares, column) if piece.optimised else None
         self._remove(index)
-        self._place_all(region.split(int(region.free[column])), guess, piece.cut.point)
+        self._place_all(region.split(int(region.free[column])), guess, piece.cut)
 
     def _place_all(
-        self, regions: list[Region], guess: Floats | None = None, near: Floats | None = None
+        self, regions: list[Region], guess: Floats | None = None, above: Cut | None = None
     ) -> None:
-        """Add regions to the partition as whatever serves them best."""
+        """Add regions to the partition as whatever serves them best.
+
+        `above` is the cut of a region that they are parts of; no part weighs more than by it.
+        """
         bounded = []
         for region in regions:
             self._allowance.check()
@@ -319,7 +326,14 @@ class Partition:
         for cut in self.maker.cheap_all(bounded):
             fits = guess is not None and guess.size == cut.region.free.size
             better = fits and not self.maker.exact(cut.region)
-            self._add(self._optimised(cut, guess, near) if better else Envelope(cut, self.kappa))
+            near = None if above is None else above.point
+            envelope = self._optimised(cut, guess, near) if better else Envelope(cut, self.kappa)
+            if above is not None:
+                inherited = Envelope(above.within(cut.region), self.kappa)
+                if inherited.log_mass < envelope.log_mass:
+                    inherited.optimised = envelope.optimised
+                    envelope = inherited
+            self._add(envelope)
 
     def _optimised(self, cut: Cut, guess: Floats | None, near: Floats | None = None) -> Envelope:
         found = self.maker.optimised(cut, self.kappa, guess, near=near)
