@@ -49,10 +49,12 @@ _WORK = 2e9  # multiplications for that in one survey, a second or two
 _BOUND = 15e-9  # seconds to bound a support of single columns
 _WIDER = 1.3  # power of the columns of a feature by which it takes longer
 _DIRECT = 2.0  # seconds in which all supports are bounded one by one without a survey
+_REACHED = 30.0  # the same where a survey does not do
 _FINER = 12  # surveys
 _STEP = 4.0  # nats by which a part may weigh less from survey to survey, at least
 _PROBES = 20  # batches of tries that tell whether a survey will do
 _AHEAD = 2.0  # nats that the sum of all weights is to be ahead of a common bound in a race
+_ALONE = 100_000  # bounds that are not worth a second core
 _FITS = 16  # draws that are scored before a survey is made finer
 _OPENED = 64  # parts that are opened at once
 _NEGLIGIBLE = 6.0  # nats below the mean of all parts
@@ -310,7 +312,10 @@ class Covering:
                 self._forms[0], t, kappa, light, peak, _PARTS, most, _WIDE, _WORK
             )
             if count == 0:
-                break
+                if light == -math.inf or one_pass(self.problem) > _REACHED:
+                    break
+                light = -math.inf
+                continue
             parts = walk.Parts(*(np.ascontiguousarray(v[:count]) for v in found))
             if kept > _KEPT:
                 parts.offset[parts.offset >= 0] = walk.STREAMED
@@ -393,6 +398,9 @@ class Covering:
 
         jobs = cores()
         if not which.size:
+            return
+        if self._parts.size[which].sum() + which.size * self._columns <= _ALONE:
+            work(which)
             return
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(work, np.array_split(which, min(4 * jobs, which.size))))

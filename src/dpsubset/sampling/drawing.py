@@ -29,6 +29,7 @@ _DESCENT = 2e-7  # seconds of a refinement by fits, for each entry of the table
 _FEWEST = 2  # refinements by fits that are made in any case
 _BY_MOMENTS = 0.05  # seconds of a refinement by moments, or a little more
 _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
+_REFINED_QUICK = 60  # where a covering takes seconds: before the second search, which takes longer
 _REFINED_WIDE = 400  # the same for tables of very many columns
 _PAIRS = 75_000  # pairs of columns that cost as much as a refinement by fits
 _ROWS = 2e9  # multiplications for its first moments
@@ -89,7 +90,8 @@ class _Samplers:
                 cost = one_pass(problem) / (_DESCENT * n * p)
                 self._most = min(max(cost, _FEWEST), _REFINED)
         elif self._walkable:
-            self._most = min(max(one_pass(problem) / _BY_MOMENTS, _REFINED), _REFINED_BY_MOMENTS)
+            most = _REFINED_QUICK if self._quick else _REFINED_BY_MOMENTS
+            self._most = min(max(one_pass(problem) / _BY_MOMENTS, _REFINED), most)
 
     def proportional(self, source: RandomSource, tries: Tries | None = None) -> Support | None:
         """Draw with probability proportional to exp(-kappa R(S)); None if it is too late."""

@@ -28,7 +28,7 @@ _PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
 _MEMORY = 4 << 30  # bytes that the pieces may take, roughly; beyond it the sampler gives up (T18)
 _HARD = 16  # refinements after which a problem is hard enough to prepare for
 _SEARCHES = {16: 100_000, 64: 2_000_000, 512: 20_000_000}  # refinements: nodes of a search
-_NARROW = 500  # columns; a node of a wider table costs more, and there are fewer of them
+_NARROW = 500  # columns; a node of a wider table, or of wide features, costs more
 _COUNTS = (100, 2000, 20_000)  # lengths of the lists that it is asked for
 _BOUNDED = 50_000  # supports of a region that are listed with bounds on their scores
 _LOST = 8  # rejections from lists of bounds before these are looked at
@@ -227,8 +227,9 @@ class Partition:
         if self._refined == _HARD:
             self.maker.prepare()
         if self._refined in _SEARCHES:
-            wide = max(self.problem.features.n_columns / _NARROW, 1.0) ** 1.5
-            if self._settled_by_search(int(_SEARCHES[self._refined] / wide)):
+            features = self.problem.features
+            dear = max(features.n_columns / _NARROW, 1.0) ** 1.5 * features.widths.mean() ** 3
+            if self._settled_by_search(int(_SEARCHES[self._refined] / dear)):
                 return
         piece = self.pieces[index]
         if isinstance(piece, Listed):
