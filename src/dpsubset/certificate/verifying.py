@@ -25,6 +25,15 @@ __all__ = ["Check", "Verdict", "verify"]
 class Check:
     """One check: what was looked at, whether it holds (None: it was not looked at), and why.
 
+    Parameters
+    ----------
+    name : str
+        What was looked at.
+    holds : bool or None
+        Whether it holds; None if it was not looked at.
+    why : str
+        What was found, in words.
+
     Examples
     --------
     >>> print(Check("ledger", None, "no ledger was given"))
@@ -43,6 +52,13 @@ class Check:
 @dataclass(frozen=True)
 class Verdict:
     """All checks of one release, and the checksum of its record.
+
+    Parameters
+    ----------
+    sha256 : str
+        The checksum of the record.
+    checks : tuple of Check
+        What was checked.
 
     Examples
     --------

@@ -48,6 +48,25 @@ class Codebook:
 
     `classes` are those of a target of labels, as they were written.
 
+    Parameters
+    ----------
+    columns : mapping of str to Column
+        What columns hold, by names or patterns.
+    fallback : Column, optional
+        What all others hold.
+    target_name : str, optional
+        The name of the target.
+    target : Column, optional
+        What the target holds.
+    classes : pair, optional
+        The classes of a target of labels.
+    rows : int, optional
+        The number of rows, if that is public.
+    note : str, optional
+        What the file says of itself.
+    where : str
+        How error messages call it.
+
     Examples
     --------
     >>> target = {"name": "y", "bounds": [0, 1]}
@@ -248,6 +267,20 @@ def _target(
 def check_file(path: Path, names: Sequence[str] | None, types: Mapping[str, Any]) -> Codebook:
     """Read a schema file, with the names and types of a table if there is one; tell all faults.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+    names : sequence of str or None
+        The columns of a table.
+    types : mapping of str to type
+        The types that a table declares.
+
+    Returns
+    -------
+    Codebook
+        What the file says.
+
     Examples
     --------
     >>> import tempfile
@@ -304,6 +337,16 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def is_bounds_only(path: Path) -> bool:
     """Say whether a file is one of bounds alone, as `--bounds` has always taken them.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    bool
+        Whether it holds bounds and nothing else.
 
     Examples
     --------

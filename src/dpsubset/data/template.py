@@ -68,6 +68,20 @@ def schema_template(
 ) -> str:
     r"""Return a schema file whose lines are still empty, but for what types declare.
 
+    Parameters
+    ----------
+    names : sequence of str
+        The columns.
+    target : str, optional
+        The target.
+    types : mapping of str to type, optional
+        The types that a file declares.
+
+    Returns
+    -------
+    str
+        A file to fill in.
+
     Examples
     --------
     >>> text = schema_template(["age", 'a"b'], types={"age": pl.Enum(["young", "old"])})

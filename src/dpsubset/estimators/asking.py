@@ -53,6 +53,72 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     """An estimator whose parameters are the fields of a `Selection`, by scikit-learn's names.
 
     As a data class it does what scikit-learn asks of a constructor: it stores what was given.
+
+    Parameters
+    ----------
+    n_features_to_select : int or "auto", default=5
+        Number of columns to select, those of `always_include` counted, the intercept not. With
+        "auto" their number is found, too, and released with them under the same epsilon: from
+        nothing but `always_include` up to `max_features`. For the mechanisms "permute-and-flip",
+        "exponential" and "stepwise".
+    max_features : int, default=10
+        With "auto" the most columns to select, counted as above; all, if there are fewer. The
+        noise is that of a selection of so many.
+    false_columns : float, default=0.05
+        With "auto" about how many of the selected columns explain nothing, on average: a number
+        above 0, up to 1. The smaller it is, the more a column must explain to be selected.
+    epsilon : float, default=1.0
+        The privacy budget.
+    bounds_X : pair (lower, upper) or mapping {name: (lower, upper)}
+        Public bounds of the columns: two numbers, two arrays of length p, or pairs by column name.
+        A sparse table needs lower = -upper.
+    schema : Schema, dict or path, default=None
+        What is public about the table, in place of `bounds_X`, `bounds_y` and `classes`: numbers
+        with bounds, truth values, categories with levels, dates, and what missing values count as
+        (docs/schema.md). A category is one feature, in or out as a whole. Nothing that a row holds
+        makes a fit fail then.
+    loss : str or Loss, default=None
+        The loss whose best subset is wanted, on the scale [-1, 1]: by default "logistic"
+        where `classes` are named; for numbers "huber:0.2", and "squared" within a private window
+        (`window_share`) from epsilon n = 1000 on, or where n is private. For a target of numbers:
+        "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
+        "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
+        "huber:0.1"; or give an object of `dpsubset.losses`.
+    mechanism : str or mechanism, default="permute-and-flip"
+        "permute-and-flip", "exponential", "top-r", "mistakes", "stepwise", or one of the baselines
+        "markov-chain", "sample-aggregate" and "lasso-stability"; or a mechanism object, which
+        brings its own epsilon, neighbours and limits. Where its guarantee is weaker than its
+        epsilon (finite trials, a condition on the data), `fit` warns.
+    neighbours : {"replace-one", "add-remove"}, default="replace-one"
+        Which tables count as neighbours. Under "add-remove" the number of rows is private.
+    clip : float, default=1.0
+        Clip columns and target to this share of their bounds, around the middle, before they are
+        mapped onto [-1, 1]. Where most values lie near the middle, 0.5 halves the rows that a
+        selection needs; where they lie near one of the bounds it does harm.
+    radius : float, default=None
+        Largest Euclidean norm of the coefficients, on the scale [-1, 1]; if not given
+        1.5 / sqrt(size + 1) within a window, 0.5 without, and 1 for labels.
+    ridge : float, default=10.0
+        Weight of the coefficients' squared norm.
+    always_include, exclude : sequence of names or indices, default=()
+        Columns that are part of every selection, and columns that are part of none.
+    fit_intercept : bool, default=True
+        Add a constant column that is always included. Public bounds are rarely centred at the
+        mean of the data; without a constant, a column that merely sits away from the middle of
+        its bounds serves as one, and is selected in place of a column that explains the target.
+        The price is one more coefficient: under `radius`, in `ridge` and in the sensitivity, where
+        s becomes s + 1; for squared loss that is (1 + radius sqrt(s + 1))^2.
+    max_seconds : float, default=None
+        After this time of work on the release, refuse with `UnprovenError`: nothing is released,
+        and the budget counts as spent. Whether the limit is reached depends on the data, which is
+        outside the guarantee. A mechanism object has limits of its own.
+    random_state : None, int or numpy.random.Generator, default=None
+        None draws from the operating system: a real release. Anything else is for experiments
+        only; the guarantee then says that it does not protect against anyone who knows the seed.
+    ledger : Ledger or path, default=None
+        A budget that the fit is charged to before it begins; BudgetError if too little is left.
+    table_name : str, default=None
+        What the table is called in records; a ledger is for one table, and refuses another name.
     """
 
     n_features_to_select: Any = 5

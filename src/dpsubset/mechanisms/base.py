@@ -59,6 +59,23 @@ class Release:
     within which the target was looked at, if they were drawn, too. `levels` are those of the
     released columns that have some, by name.
 
+    Parameters
+    ----------
+    support : tuple of int
+        The released columns, by their places.
+    guarantee : Guarantee
+        What is guaranteed.
+    columns : tuple of str, optional
+        The names of the released columns.
+    asked : mapping, optional
+        The public settings.
+    offset : float, optional
+        What all predictions start from.
+    target_bounds : pair of float, optional
+        Bounds of the target that were drawn.
+    levels : mapping, optional
+        Levels of the released columns that have some.
+
     Examples
     --------
     >>> Release((1, 4), Guarantee("exponential mechanism", 1.0, "replace-one", 4.0))

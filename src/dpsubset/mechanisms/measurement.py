@@ -27,6 +27,20 @@ def as_measurement(mechanism: Mechanism, problem: Problem, *, concentrated: bool
     `concentrated` zero-concentrated. Needs the extra `opendp`; OpenDP takes our word for the
     guarantee, which its feature "honest-but-curious" stands for.
 
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is to be released.
+    problem : Problem
+        Everything public; its rows are not used.
+    concentrated : bool
+        Whether to account by zero-concentrated privacy.
+
+    Returns
+    -------
+    opendp.Measurement
+        From (X, y) to a list of places.
+
     Examples
     --------
     >>> from dpsubset import Exponential
