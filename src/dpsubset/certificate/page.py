@@ -168,7 +168,8 @@ def _budget(spend: Spend | None) -> str:
         ("left after it", spend.left),
     )
     rows = [(name, f"{e:.12g}", f"{d:.12g}") for name, (e, d) in lines]
-    entry = paragraph_html(f"Entry {spend.entry.number} of the ledger, charged on {spend.day}.")
+    by = "" if spend.entry.by is None else f" by {spend.entry.by}"
+    entry = paragraph_html(f"Entry {spend.entry.number} of the ledger, charged on {spend.day}{by}.")
     return rows_html(("", "epsilon", "delta"), rows) + entry
 
 

@@ -236,8 +236,9 @@ def _charged(ledger: Ledger, record: Mapping[str, Any]) -> str:
         alike = [e.number for e in ledger.history() if same_question(e, record)]
         near = f"; entry {alike[-1]} asks the same, and holds another answer" if alike else ""
         raise _Fault(f"no entry holds this release{near}")
+    by = "" if spend.entry.by is None else f" by {printable(spend.entry.by)}"
     return (
-        f"entry {spend.entry.number} of {spend.day}; epsilon {rounded_up(spend.before[0])} of "
+        f"entry {spend.entry.number} of {spend.day}{by}; epsilon {rounded_up(spend.before[0])} of "
         f"{spend.budget[0]:.12g} was spent before it, {spend.left[0]:.12g} was left after it"
     )
 

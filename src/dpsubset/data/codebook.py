@@ -33,7 +33,7 @@ from typing import Any
 from dpsubset.data.category import Category, Ignored
 from dpsubset.data.cells import kind_of
 from dpsubset.data.columns import PRIVATE, Column, Truth
-from dpsubset.data.described import as_level, column_of, unbounded
+from dpsubset.data.described import STILL_EMPTY, TRUTH, as_level, column_of, unbounded
 from dpsubset.errors import InputError, at_once, without_context
 
 __all__ = ["Codebook", "check_file", "is_bounds_only", "read_toml"]
@@ -105,13 +105,19 @@ class Codebook:
         sections = [_section(given, name, where) for name in ("columns", "default", "target")]
         lines, default, target = sections
         named = [name for name in lines if isinstance(name, str)]
-        _, rows, _, fallback, own, *columns = at_once(
+        empty = [name for name in named if lines[name] in ([], "")]  # as a template has them
+        _, _, rows, _, fallback, own, *columns = at_once(
             partial(_refuse_extra, extra, where),
+            partial(_refuse, empty, f"{where}: {STILL_EMPTY}"),
             partial(_rows, given.get("rows"), where),
             partial(_note, given.get("note"), where),
             lambda: column_of(default, f"{where}: [default]") if default else None,
             partial(_target, target, lines, where),
-            *(partial(column_of, lines[n], f"{where}: column {n!r}") for n in named),
+            *(
+                partial(column_of, lines[n], f"{where}: column {n!r}")
+                for n in named
+                if n not in empty
+            ),
         )
         return cls(
             dict(zip(named, columns, strict=True)),
@@ -371,7 +377,7 @@ def is_bounds_only(path: Path) -> bool:
 
 def _is_old(line: Any) -> bool:
     """Say whether a line is a pair of bounds, or a wrong one."""
-    if isinstance(line, dict) or line in ("0/1", "ignore"):
+    if isinstance(line, dict) or line in (*TRUTH, "ignore"):
         return False
     if not isinstance(line, list) or not line:
         return True

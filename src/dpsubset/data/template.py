@@ -20,7 +20,7 @@ _HEADER = """\
 # break the privacy guarantee. `dpsubset schema --check FILE TABLE` names all that is wrong.
 #
 #   age = [0, 120]                      a number; values outside are clipped
-#   smoker = "0/1"                      a truth value: 0 and 1, true and false, yes and no
+#   smoker = "yes/no"                   a truth value: yes and no, true and false, 0 and 1; or "0/1"
 #   region = ["north", "south"]         a category with its levels; any other value is "other"
 #   visit = [2019-01-01, 2024-12-31]    a date
 #   id = "ignore"                       no feature

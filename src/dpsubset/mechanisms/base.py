@@ -130,7 +130,8 @@ class Release:
         bounds = []
         if self.target_bounds is not None:
             lower, upper = self.target_bounds
-            bounds = [("target's bounds", f"{lower:.6g} to {upper:.6g}")]
+            name = "target's window" if "window_share" in self.asked else "target's bounds"
+            bounds = [(name, f"{lower:.6g} to {upper:.6g}")]
         return [("columns", self._columns()), *offset, *bounds]
 
     def _columns(self) -> str:
