@@ -633,7 +633,7 @@ def test_a_template_is_not_overwritten_and_works_when_filled_in(folder: Path) ->
     assert run("bounds", folder / "t.csv", "--output", path, "--force").exit_code == 0
     empty = select(folder)
     assert empty.exit_code == 2
-    assert "still empty: 'x0', 'x1', 'x2', 'x3', 'x4', 'x5'" in empty.stderr  # all at once
+    assert empty.stderr.count("still empty") == 7  # all of them at once
     path.write_text(path.read_text().replace("[]", "[-10, 10]"))
     assert select(folder, "--quiet").stdout == "x1\nx4\n"
 
