@@ -193,7 +193,15 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError) as error:
         check_file(path, ["a", "b", "y", "more"], {})
-    for part in ("still empty: 'a'", "one level", "'nowhere'", "'l_*'", "'more'", "rows", "[target]"):
+    for part in (
+        "still empty: 'a'",
+        "one level",
+        "'nowhere'",
+        "'l_*'",
+        "'more'",
+        "rows",
+        "[target]",
+    ):
         assert part in str(error.value)
     assert str(error.value).startswith("there are 7 faults")
 

@@ -6,17 +6,18 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import (
     _check_feature_names_in,
     check_is_fitted,
     validate_data,
 )
 
+from dpsubset.checks import whole
 from dpsubset.data.frames import Table, as_matrix
 from dpsubset.data.schema import Schema
 from dpsubset.data.stores import as_store
@@ -26,6 +27,7 @@ from dpsubset.errors import InputError, at_once
 from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
 from dpsubset.estimators.schemas import as_schema, with_names
 from dpsubset.losses import Loss, as_loss
+from dpsubset.mechanisms.measurement import measurement_of
 from dpsubset.privacy.shown import fields_html
 from dpsubset.problem import Problem
 from dpsubset.question import default_loss
@@ -121,6 +123,8 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         What the table is called in records; a ledger is for one table, and refuses another name.
     """
 
+    _asked: ClassVar[type[Selection]] = Selection
+
     n_features_to_select: Any = 5
     max_features: Any = 10
     false_columns: Any = 0.05
@@ -140,6 +144,56 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     random_state: Any = None
     ledger: Any = None
     table_name: Any = None
+
+    def measurement(self, n_samples: int, n_features: int) -> Any:
+        """Return an OpenDP measurement that fits a copy of this estimator, as OpenDP's own have it.
+
+        Its argument is a pair (X, y) of the public shape, its answer a fitted estimator. A
+        `Context` of OpenDP holds such a pair and the budget, and runs the measurement once.
+
+        Parameters
+        ----------
+        n_samples : int
+            The number of rows. Under add-remove it is private: any guess will do.
+        n_features : int
+            The number of columns; with a schema those that it ignores are counted, too.
+
+        Returns
+        -------
+        opendp.Measurement
+            What `context(...)` takes, from (X, y) to the fitted estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsubset import SubsetSelector
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 3))
+        >>> selector = SubsetSelector(n_features_to_select=1, bounds_X=(-1, 1), bounds_y=(-1, 1))
+        >>> fit = selector.set_params(epsilon=50.0).measurement(n_samples=200, n_features=3)
+        >>> fit.map(1), fit((X, X[:, 1])).get_support(indices=True)
+        (50.0, array([1]))
+        """
+        if self.random_state is not None:
+            raise InputError("a measurement is of real releases: leave random_state out")
+        kept = clone(self)  # what the map says is what is run
+        selection, problem = kept._ask(self._asked, *self._blank(n_samples, n_features))
+        known = n_samples if selection.made.neighbours == "replace-one" else None
+
+        def fitted(X: Any, y: Any) -> Any:
+            copied = clone(kept)
+            copied._lineage = Lineage()  # OpenDP counts how often it is run
+            return copied.fit(X, y)
+
+        shape = known, kept.n_features_in_
+        return measurement_of(selection.guarantee(problem), shape, fitted, "ExtrinsicObject")
+
+    def _blank(self, rows: Any, columns: Any) -> tuple[Any, Any]:
+        """Return a table of a public shape in which nothing is said."""
+        rows, columns = whole(rows, "n_samples", 1), whole(columns, "n_features", 1)
+        if self.schema is not None:
+            return np.full((rows, columns), None), np.full(rows, None)
+        classes = getattr(self, "classes", None)
+        return np.zeros((rows, columns)), np.full(rows, 0.0 if classes is None else classes[0])
 
     def _ask(self, kind: type[S], X: Any, y: Any) -> tuple[S, Problem]:
         """Read a table, and state the selection and the problem it poses; nothing is spent."""

@@ -63,6 +63,8 @@ class _SubsetModel(Asking):
         (epsilon, delta); a selection that has a delta of its own adds it.
     """
 
+    _asked = Model
+
     selection_share: Any = 0.5
     coefficients: Any = "objective-perturbation"
     coefficient_loss: Any = None
