@@ -206,6 +206,7 @@ def put(record: dict[str, Any], *path: str, value: Any) -> None:
     record[path[-1]] = value
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(
     ("path", "value", "failing"),
     [
@@ -301,6 +302,7 @@ def test_labels_have_a_schema_too(folder: Path) -> None:
     assert check(folder).exit_code == 0, check(folder).output
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize(
     ("words", "text"),
     [

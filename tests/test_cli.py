@@ -319,6 +319,7 @@ def test_every_loss_of_numbers(folder: Path, loss: str) -> None:
     assert "classes" not in document["asked"]
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 @pytest.mark.parametrize("table", ["t.csv", "t.parquet"])
 def test_every_loss_of_labels(classes: Path, loss: str, table: str) -> None:
@@ -770,7 +771,7 @@ def test_the_program_with_classes(classes: Path) -> None:
         assert name in words
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=11)
 @pytest.mark.parametrize(("stream", "code"), [("full", 2), ("closed", 141)])
 @pytest.mark.parametrize("shown", [[], ["--json"], ["--mechanism", "all"]])
 def test_a_release_survives_its_terminal(

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
+import socket
 import subprocess
-import tempfile
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--virtual-time-budget=3000000",  # timers run as soon as nothing else does
-)
+DRIVER = shutil.which("chromedriver")
+SECONDS = 900  # for one walk
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking")
 WALKER = Path(__file__).with_name("walker.js")
 PAGE = '<!DOCTYPE html><html><body><script src="/_walker.js"></script></body></html>'
 
@@ -67,6 +61,56 @@ def served(folder: Path) -> Iterator[str]:
         server.server_close()
 
 
+class Browser:
+    """A browser without a window, led by its driver (WebDriver, JSON over HTTP)."""
+
+    def __init__(self, *, dark: bool) -> None:
+        needed = f"chromedriver and one of {', '.join(NAMES)}"
+        assert CHROMIUM is not None, f"the site is looked at in a browser: install {needed}"
+        assert DRIVER is not None, f"the browser needs its driver: install {needed}"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self._driver = subprocess.Popen(
+            [DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        self._address = f"http://127.0.0.1:{port}"
+        self._wait()
+        options = {"goog:chromeOptions": {"binary": CHROMIUM, "args": list(FLAGS)}}
+        begun = self._tell("/session", {"capabilities": {"alwaysMatch": options}})
+        self._address += f"/session/{begun['sessionId']}"
+        self._tell("/timeouts", {"script": 1000 * SECONDS})
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        told = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": [scheme]}}
+        self._tell("/goog/cdp/execute", told)
+
+    def _wait(self) -> None:
+        for _ in range(600):
+            with suppress(OSError), urlopen(f"{self._address}/status", timeout=5):
+                return
+            time.sleep(0.1)
+        raise AssertionError("chromedriver did not begin")
+
+    def _tell(self, path: str, content: dict[str, Any], method: str = "POST") -> Any:
+        asked = Request(self._address + path, json.dumps(content).encode(), method=method)
+        with urlopen(asked, timeout=SECONDS + 60) as answer:
+            return json.load(answer)["value"]
+
+    def run(self, page: str, script: str, *given: Any) -> Any:
+        """Open a page, run a script there, and return what it tells its last argument."""
+        self._tell("/url", {"url": page})
+        return self._tell("/execute/async", {"script": script, "args": list(given)})
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with suppress(OSError):
+            self._tell("", {}, method="DELETE")
+        self._driver.terminate()
+        self._driver.wait()
+
+
 def walked(
     folder: Path,
     width: int = 1280,
@@ -79,19 +123,10 @@ def walked(
 
     Without `on` links are looked at, and not followed.
     """
-    assert CHROMIUM is not None, f"the site is looked at in a browser: install one of {NAMES}"
-    colours = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
-    with served(folder) as address, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
-        asked = {"start": start, "width": width} | ({"follow": 1} if on else {})
-        page = f"{address}_walk?{urlencode(asked)}"
-        done = subprocess.run(
-            [CHROMIUM, *FLAGS, colours, f"--user-data-dir={home}", "--dump-dom", page],
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=True,
-        )
-    found = re.search(r'<script type="application/json" id="found">(.*?)</script>', done.stdout)
-    assert found, "the walk did not come to its end"
-    told: dict[str, Any] = json.loads(found[1])
-    return told
+    script = (
+        "walk(...[...arguments].slice(0, 3)).then(arguments[3], (e) => arguments[3](String(e)))"
+    )
+    with served(folder) as address, Browser(dark=dark) as browser:
+        found = browser.run(f"{address}_walk", script, f"{address}{start}", width, on)
+    assert isinstance(found, dict), found
+    return found

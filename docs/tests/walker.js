@@ -1,4 +1,4 @@
-// Walks a site from its first page, in a frame: what a reader would see, as one line of JSON.
+// Walks a site from its first page, in a frame: what a reader would see.
 // `width` is the frame's; a window is never narrower than 500 pixels, a frame in it may be.
 async function walk(start, width, follow) {
   const frame = document.createElement("iframe");
@@ -84,14 +84,3 @@ async function walk(start, width, follow) {
   for (const page of Object.values(found.pages)) delete page.ids;
   return found;
 }
-
-async function walked() {
-  const asked = new URLSearchParams(location.search);
-  const told = await walk(`${location.origin}/${asked.get("start")}`, asked.get("width"), asked.has("follow")).catch((error) => ({pages: {}, faults: [String(error)]}));
-  const shown = document.createElement("script");
-  shown.type = "application/json";
-  shown.id = "found";
-  shown.textContent = JSON.stringify(told).replaceAll("<", "\\u003c");
-  document.body.append(shown);
-}
-walked();

@@ -148,14 +148,14 @@ def force_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     force(monkeypatch, "partition")
 
 
-@pytest.mark.grid(every=9)
+@pytest.mark.grid(every=59)
 @pytest.mark.parametrize(("name", "design", "epsilon", "neighbours"), LAWS)
 def test_draws_match_the_law(name: str, design: str, epsilon: float, neighbours: str) -> None:
     mechanism, law = mechanism_and_law(name, design, epsilon, neighbours)
     assert not rejects(mechanism, make_problem(design), law)
 
 
-@pytest.mark.grid(every=9)
+@pytest.mark.grid(every=37)
 @pytest.mark.usefixtures("force_partition")
 @pytest.mark.parametrize(("name", "design", "epsilon", "neighbours"), SAMPLED)
 def test_partition_draws_match_the_law(
