@@ -572,6 +572,7 @@ def test_a_target_named_like_the_chances_keeps_its_column(folder: Path) -> None:
 FILLED = ["--bounds", "b.toml", "--target", "y", "--size", "2", "--epsilon", "40"]
 
 
+@pytest.mark.slow
 def test_the_program_survives_a_closed_pipe(folder: Path) -> None:
     reader, descriptor = os.pipe()
     os.close(reader)
@@ -586,6 +587,7 @@ def test_the_program_survives_a_closed_pipe(folder: Path) -> None:
     assert done.stderr + shown.stderr == b""
 
 
+@pytest.mark.slow
 def test_a_signal_leaves_no_partial_file(folder: Path) -> None:
     program = (
         "import time; from dpsubset.cli import main; from dpsubset.model import Model\n"

@@ -410,7 +410,7 @@ def provoke(door: str, how: str, neighbours: str) -> list[BaseException]:
     return out
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=7)
 @BOTH
 @pytest.mark.parametrize(("door", "how"), CASES)
 def test_a_table_that_is_refused_is_not_carried(door: str, how: str, neighbours: str) -> None:

@@ -50,6 +50,7 @@ def test_every_mechanism_keeps_its_promise(loss: str, relation: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.grid(every=1, of=3)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_open_sizes_and_groups_keep_theirs(loss: str, relation: str) -> None:

@@ -121,7 +121,7 @@ class Told(SubsetClassifier):
         return SubsetClassifier._plan_target(told, y)
 
 
-@pytest.mark.grid(every=11)
+@pytest.mark.grid(every=5, of=2)
 @parametrize_with_checks(
     [
         SubsetRegressor(**NUMBERS),
@@ -702,6 +702,7 @@ CASES = [
 ]
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("seed", [None, 0])
 @pytest.mark.parametrize(("make", "wrong", "expected"), CASES)
 def test_a_wrong_parameter_is_refused_before_any_budget_is_spent(

@@ -65,7 +65,7 @@ def p_value(kind: type, law: Any, loss: str, epsilon: float, **options: Any) -> 
 LAWS = {Exponential: exponential_law, PermuteAndFlip: race_law}
 
 
-@pytest.mark.grid(every=29)
+@pytest.mark.grid(every=10, of=3)
 @pytest.mark.parametrize("epsilon", [pytest.param(1.0, marks=pytest.mark.slow), 6.0])
 @pytest.mark.parametrize("kind", LAWS)
 @pytest.mark.parametrize("way", WAYS)

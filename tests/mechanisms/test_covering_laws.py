@@ -147,7 +147,7 @@ def took(seen: Watched, way: str, race: bool) -> None:
     assert race or others <= ({"kept"} if way == "common" else set())
 
 
-@pytest.mark.grid(every=47)
+@pytest.mark.grid(every=16, of=3)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(("way", "design", "reach", "loss"), PATHS)
 def test_draws_by_every_kind_of_part(
@@ -200,7 +200,7 @@ def test_squared_loss_takes_a_form_for_every_multiplier(monkeypatch, race: bool)
     assert len({round(mu, 6) for mu in seen.made[0]._multipliers}) > 1
 
 
-@pytest.mark.grid(every=100)
+@pytest.mark.grid(every=33, of=3)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(("way", "design", "reach", "loss"), PATHS[::4])
 def test_first_draws(

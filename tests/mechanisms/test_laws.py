@@ -148,14 +148,14 @@ def force_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     force(monkeypatch, "partition")
 
 
-@pytest.mark.grid(every=59)
+@pytest.mark.grid(every=20, of=3)
 @pytest.mark.parametrize(("name", "design", "epsilon", "neighbours"), LAWS)
 def test_draws_match_the_law(name: str, design: str, epsilon: float, neighbours: str) -> None:
     mechanism, law = mechanism_and_law(name, design, epsilon, neighbours)
     assert not rejects(mechanism, make_problem(design), law)
 
 
-@pytest.mark.grid(every=37)
+@pytest.mark.grid(every=12, of=3)
 @pytest.mark.usefixtures("force_partition")
 @pytest.mark.parametrize(("name", "design", "epsilon", "neighbours"), SAMPLED)
 def test_partition_draws_match_the_law(
@@ -165,7 +165,7 @@ def test_partition_draws_match_the_law(
     assert not rejects(mechanism, make_problem(design), law, seed=2)
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=2, of=3)
 @pytest.mark.parametrize(("name", "design", "epsilon", "neighbours"), LAWS)
 def test_probabilities_equal_the_law(
     name: str, design: str, epsilon: float, neighbours: str
@@ -277,7 +277,7 @@ def test_included_and_excluded_columns(
     assert p_value >= FALSE_ALARM
 
 
-@pytest.mark.grid(every=7)
+@pytest.mark.grid(every=5, of=5)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("kind", MECHANISMS)

@@ -136,7 +136,7 @@ def p_value(shape: str, loss: str, mechanism: Mechanism, law: np.ndarray, draws:
 # ---- laws ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.grid(every=11)
+@pytest.mark.grid(every=4, of=3)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("loss", LOSSES)
@@ -153,7 +153,7 @@ def test_probabilities_are_the_law_over_all_sizes(
     np.testing.assert_allclose(logs, law[order], rtol=0, atol=1e-7)
 
 
-@pytest.mark.grid(every=23)
+@pytest.mark.grid(every=8, of=3)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("loss", LOSSES)

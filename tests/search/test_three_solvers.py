@@ -191,7 +191,7 @@ ASKED = [
 ]
 
 
-@pytest.mark.grid(every=13)
+@pytest.mark.grid(every=4, of=3)
 @pytest.mark.parametrize(("name", "index"), ASKED)
 def test_every_claim_holds_against_brute_force(
     name: str, index: int, capfd: pytest.CaptureFixture[str]
