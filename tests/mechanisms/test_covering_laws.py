@@ -286,7 +286,7 @@ def changing(monkeypatch: pytest.MonkeyPatch, refined: int, straight: bool = Tru
     return Changes(monkeypatch, refined, straight=straight)
 
 
-@pytest.mark.grid(every=100)
+@pytest.mark.grid(every=33, of=3)
 @pytest.mark.parametrize("refined", [1, 2])
 @pytest.mark.parametrize("design", ["few", "included"])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -299,6 +299,7 @@ def test_races_that_change_over(monkeypatch, loss: str, design: str, refined: in
 
 
 @pytest.mark.slow
+@pytest.mark.grid(every=1, of=3)
 @pytest.mark.parametrize("design", ["few", "included"])
 @pytest.mark.parametrize("loss", LOSSES[1:])
 def test_races_that_change_over_twice(monkeypatch, loss: str, design: str) -> None:
@@ -312,6 +313,7 @@ def test_races_that_change_over_twice(monkeypatch, loss: str, design: str) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.grid(every=1, of=3)
 @pytest.mark.parametrize("design", ["few", "included"])
 @pytest.mark.parametrize("loss", LOSSES[1:])
 def test_few_supports_go_from_fits_to_a_covering(monkeypatch, loss: str, design: str) -> None:
@@ -326,6 +328,7 @@ def test_few_supports_go_from_fits_to_a_covering(monkeypatch, loss: str, design:
 
 
 @pytest.mark.slow
+@pytest.mark.grid(every=1, of=3)
 @pytest.mark.parametrize("design", ["plain", "correlated"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_draws_by_rejection_that_change_over(monkeypatch, loss: str, design: str) -> None:
@@ -389,7 +392,7 @@ def force_lists(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Listed]:
 BENT = tuple(loss for loss in LOSSES if loss != "squared")
 
 
-@pytest.mark.grid(every=23)
+@pytest.mark.grid(every=8, of=3)
 @pytest.mark.parametrize("most", [1000, 25])
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize("design", ["plain", "correlated", "active ball", "included"])

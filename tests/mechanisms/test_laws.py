@@ -248,7 +248,7 @@ def test_order_of_merit(neighbours: str, epsilon: float) -> None:
 MECHANISMS = (Exponential, PermuteAndFlip, TopR, Mistakes)
 
 
-@pytest.mark.grid(every=7)
+@pytest.mark.grid(every=4, of=2)
 @pytest.mark.parametrize("design", ["plain", *PLAIN])
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("kind", MECHANISMS)

@@ -76,7 +76,7 @@ HARD = list(itertools.product(HARDS, [1.0, 6.0, 30.0], ["squared"]))
 HARD += [(HARDS[i % 3], (6.0, 15.0)[i % 2], loss) for i, loss in enumerate(LOSSES * 2)]
 
 
-@pytest.mark.grid(every=23)
+@pytest.mark.grid(every=8, of=3)
 @pytest.mark.parametrize(("hard", "reach", "loss"), HARD)
 @pytest.mark.parametrize("race", [False, True])
 def test_much_refined_partitions_match_the_law(
@@ -176,7 +176,7 @@ def test_coarse_fits_leave_the_law(loss: str, race: bool, monkeypatch: pytest.Mo
     assert narrowed
 
 
-@pytest.mark.grid(every=11)
+@pytest.mark.grid(every=4, of=3)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("race", [False, True])
 def test_coarse_fits_leave_every_draw(

@@ -260,7 +260,7 @@ MECHANISMS: dict[str, Callable[[str], Mechanism]] = {
 }
 
 
-@pytest.mark.grid(every=29)
+@pytest.mark.grid(every=14, of=2)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("name", LOSSES, ids=str)
 def test_no_mechanism_exceeds_its_guarantee_where_the_spread_is_small(
