@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from numpydoc.validate import validate
 
+from dpsubset import TopR
+from dpsubset.docstrings import documented
+
 ROOMS = (
     "dpsubset",
     "dpsubset.audit",
@@ -84,3 +87,19 @@ def test_twins_a_bad_docstring_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(home, twin.__name__, twin, raising=False)
     assert [f[:4] for f in faults("dpsubset.errors.without_words")] == ["GL08"]
     assert {f[:4] for f in faults("dpsubset.errors.without_example")} == {"PR01", "PR02", "EX01"}
+
+
+def test_shared_parameters_come_from_bases_in_the_order_of_the_signature() -> None:
+    text = inspect.getdoc(TopR) or ""
+    heads = [line.partition(" : ")[0] for line in text.splitlines() if " : " in line]
+    assert heads == list(inspect.signature(TopR).parameters)
+    assert "The budget of one release." in text  # of Mechanism
+    assert '"branch-and-bound", whose answers are exact' in text  # of Searching
+    assert text.index("Parameters") < text.index("Examples")
+
+
+def test_a_class_without_a_docstring_is_left_alone() -> None:
+    """As Python runs it with -OO."""
+    kind = type("Bare", (), {})
+    assert documented(kind) is kind
+    assert kind.__doc__ is None
