@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from browsing import walked
+from test_docstrings import PUBLIC
 
 SITE = Path(os.environ.get("SITE", Path(__file__).parents[2] / "build" / "site"))
 DESKTOP, PHONE = 1280, 390
@@ -78,6 +79,14 @@ def test_no_page_is_without_an_example_that_ran() -> None:
     listed = {"gallery/index.html"}  # pictures that lead to the examples
     silent = {p.relative_to(SITE).as_posix() for p in own if not re.search(marks, p.read_text())}
     assert silent == listed
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    """A room that imports its names when they are asked for would show none of them."""
+    found = r'<span class="sig-name descname"><span class="pre">(\w+)</span>'
+    pages = [path.read_text() for path in (SITE / "reference").glob("*.html")]
+    shown = {name for text in pages for name in re.findall(found, text)}
+    assert {name for name in PUBLIC if name.rpartition(".")[2] not in shown} == set()
 
 
 # Twins: the same walk notices faults -------------------------------------------------------------
