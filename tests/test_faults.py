@@ -122,7 +122,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return {name: (running[name].returncode, *shown[name], folders[name]) for name in JOBS}
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 def test_a_signal_ends_the_command_and_leaves_nothing(name: str, code: int, ended: Any) -> None:
     found, shown, words, folder = ended[name]

@@ -167,7 +167,7 @@ def test_draws_follow_it(
     assert p_value(shape, loss, mechanism, law, 1500) > FALSE_ALARM
 
 
-@pytest.mark.grid(every=11)
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", MADE)
 def test_first_draws_follow_it(name: str, sampler: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ def test_bounds_alone_are_a_schema_too() -> None:
 # Plans ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", [NUMBERS, CLASSES])
 def test_more_epsilon_is_better_and_the_best_is_reached(schema: dict[str, Any]) -> None:
     found = dpsubset.plan(schema, rows=500, **(QUICK | {"tables": 3}))
