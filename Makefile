@@ -66,7 +66,7 @@ test: .venv/dev .venv/compiled
 test-slow: .venv/dev .venv/compiled
 	$(ONE_CORE) $(BIN)/pytest -q -n 2 -m slow $(COV)
 	NUMBA_DISABLE_JIT=1 $(ONE_CORE) $(BIN)/pytest -q -n 2 -W ignore::RuntimeWarning $(COV) \
-		-m 'not slow or interpreted' tests/losses tests/designs tests/cuts tests/sampling tests/interpreted
+		tests/losses tests/designs tests/cuts tests/sampling tests/interpreted
 	$(if $(COVERAGE),$(BIN)/coverage report)
 
 bench: .venv/bench .venv/compiled

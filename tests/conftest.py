@@ -15,7 +15,6 @@ import pytest
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: runs in `make test-slow` only")
-    config.addinivalue_line("markers", "interpreted: runs without compiled functions, too")
     config.addinivalue_line(
         "markers", "grid(every, of=1): every so many of all cases are run, all but some are slow"
     )
@@ -26,7 +25,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept, left_out = [], []
     for item in items:
         mark = item.get_closest_marker("grid")
-        place = 0
         if mark is not None:
             function = item.nodeid.partition("[")[0]
             place, of = seen[function], mark.kwargs.get("of", 1)
