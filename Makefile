@@ -4,13 +4,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := $(shell find src -name '*.py')
-CHECKED := src tests benchmarks
+CHECKED := src tests benchmarks docs/tests
 ONE_CORE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 LOCK := -c constraints.txt
 # `make test test-slow COVERAGE=1` measures what both run, and fails below the floor.
 COV := $(if $(COVERAGE),--cov --cov-append --cov-report= --cov-fail-under=0)
 
-.PHONY: install demo test test-slow bench docs dist clean
+.PHONY: install demo test test-slow bench docs docs-test dist clean
 
 install: .venv/dev .venv/compiled
 
@@ -77,6 +77,10 @@ docs: .venv/docs .venv/compiled
 	rm -rf build/site docs/gallery
 	$(ONE_CORE) $(BIN)/python -m sphinx -W --keep-going -b html docs build/site
 	$(BIN)/python docs/check_links.py build/site
+
+# The built site in a headless Chromium: every page, wide and narrow, light and dark.
+docs-test: docs .venv/dev
+	$(BIN)/pytest -q docs/tests
 
 # What a package index gets; nothing is sent anywhere.
 dist: .venv/dist

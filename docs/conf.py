@@ -25,7 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinx-mathjax-offline",  # formulas without a word to anybody's server
 ]
-exclude_patterns = ["_ext", "_static", "examples", "tried", "**/README.rst"]
+exclude_patterns = ["_ext", "_static", "examples", "tests", "tried", "**/README.rst"]
 suppress_warnings = [
     "config.cache",
     "myst.header",  # pages that scripts write may leave a level of heads out

@@ -34,6 +34,7 @@ def test_only_records_charge_a_ledger() -> None:
     assert callers({"charge", "charged"}) == {"records.py", "privacy/ledger.py"}
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("room", ["cli", "estimators", "planning"])
 def test_what_users_touch_poses_problems_by_selections_only(room: str) -> None:
     assert not {path for path in callers({"Problem"}) if path.startswith(f"{room}/")}

@@ -17,6 +17,7 @@ from dpsubset import Guarantee, Ledger, Release, Schema, Selection
 from dpsubset.certificate import page, read_record, verify
 from dpsubset.cli import app
 from dpsubset.data import Table
+from dpsubset.version import __version__
 
 NASTY = ["<script>alert(1)</script>", 'a"onload="x', "x&amp;y", "\x1b[2J", "c"]
 SCHEMA = """
@@ -101,6 +102,30 @@ def test_a_release_and_its_certificate_from_beginning_to_end(folder: Path) -> No
     assert [c["holds"] for c in json.loads(shown.stdout)["checks"]] == [True] * 4
 
 
+def test_who_made_a_release_is_in_the_ledger_and_on_the_page(folder: Path) -> None:
+    assert release(folder, "--by", "Ward <7>").exit_code == 0
+    (entry,) = Ledger(folder / "budget.db").history()
+    assert entry.by == "Ward <7>"
+    assert entry.asked == {**read_record(folder / "r.json")["asked"], "dpsubset": __version__}
+    assert "Ward" not in (folder / "r.json").read_text()  # what is published does not hold it
+    assert "by Ward &lt;7&gt;." in (folder / "r.html").read_text()
+    told = check(folder)
+    assert told.exit_code == 0
+    assert "by Ward <7>; epsilon 0 of 50" in told.stdout
+    assert "by Ward <7>: " in run("ledger", folder / "budget.db").stdout
+    assert '"by": "Ward <7>"' in run("ledger", folder / "budget.db", "--json").stdout
+
+
+@pytest.mark.parametrize("more", [["--by", " ", "--ledger"], ["--by", "me"]])
+def test_who_without_a_name_or_a_ledger_is_refused(folder: Path, more: list[str]) -> None:
+    more = [*more, str(folder / "budget.db")] if more[-1] == "--ledger" else more
+    given = ["--size", 1, "--schema", folder / "s.toml", *more]
+    refused = run("select", folder / "t.csv", *given)
+    assert refused.exit_code == 2
+    assert "who charges a ledger is told" in refused.stderr
+    assert Ledger(folder / "budget.db").spent == (0.0, 0.0)
+
+
 def test_a_model_has_a_certificate_too(folder: Path) -> None:
     files = ["--output", folder / "m.json", "--report", folder / "m.html"]
     asked = ["--size", 1, "--schema", folder / "s.toml", "--epsilon", 30]
@@ -181,6 +206,7 @@ def put(record: dict[str, Any], *path: str, value: Any) -> None:
     record[path[-1]] = value
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(
     ("path", "value", "failing"),
     [
@@ -276,6 +302,7 @@ def test_labels_have_a_schema_too(folder: Path) -> None:
     assert check(folder).exit_code == 0, check(folder).output
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize(
     ("words", "text"),
     [

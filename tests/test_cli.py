@@ -319,6 +319,7 @@ def test_every_loss_of_numbers(folder: Path, loss: str) -> None:
     assert "classes" not in document["asked"]
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 @pytest.mark.parametrize("table", ["t.csv", "t.parquet"])
 def test_every_loss_of_labels(classes: Path, loss: str, table: str) -> None:
@@ -750,6 +751,7 @@ def test_the_program_from_table_to_release(folder: Path) -> None:
     assert wrong.stderr.startswith("error: --size is 9")
 
 
+@pytest.mark.slow
 def test_the_program_with_classes(classes: Path) -> None:
     only = ["--features", ",".join(NAMES), "--loss", "hinge", "--classes"]
     (classes / "t.csv").write_text((classes / "t.csv").read_text().replace("9137yes", "yes"))
@@ -770,7 +772,7 @@ def test_the_program_with_classes(classes: Path) -> None:
         assert name in words
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.slow
 @pytest.mark.parametrize(("stream", "code"), [("full", 2), ("closed", 141)])
 @pytest.mark.parametrize("shown", [[], ["--json"], ["--mechanism", "all"]])
 def test_a_release_survives_its_terminal(
@@ -792,7 +794,7 @@ def test_a_release_survives_its_terminal(
     assert "x4" in (folder / "r.json").read_text()
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_leaves_no_partial_file(folder: Path, number: int, code: int) -> None:
     program = (
@@ -814,6 +816,7 @@ def test_a_signal_leaves_no_partial_file(folder: Path, number: int, code: int) -
     assert sorted(p.name for p in folder.iterdir()) == ["b.toml", "t.csv", "t.parquet"]
 
 
+@pytest.mark.slow
 def test_the_program_on_a_terminal(folder: Path) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "dpsubset", "select", "t.csv", *FILLED, "--json"]

@@ -106,6 +106,7 @@ def column(text: str, name: str) -> list[str]:
 # From a table to a model and to predictions -----------------------------------------------------
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("table", ["t.csv", "t.parquet"])
 @pytest.mark.parametrize(
     ("options", "same"),
@@ -260,6 +261,7 @@ def test_what_is_weaker_has_a_line_of_its_own(folder: Path) -> None:
             assert "warning" not in result.stdout
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.1, 7.7])
 @pytest.mark.parametrize("share", [0.1, 0.37, 0.9])
 def test_rounding_of_the_shares_is_no_weaker_promise(
@@ -570,6 +572,7 @@ def test_a_target_named_like_the_chances_keeps_its_column(folder: Path) -> None:
 FILLED = ["--bounds", "b.toml", "--target", "y", "--size", "2", "--epsilon", "40"]
 
 
+@pytest.mark.slow
 def test_the_program_survives_a_closed_pipe(folder: Path) -> None:
     reader, descriptor = os.pipe()
     os.close(reader)
@@ -584,6 +587,7 @@ def test_the_program_survives_a_closed_pipe(folder: Path) -> None:
     assert done.stderr + shown.stderr == b""
 
 
+@pytest.mark.slow
 def test_a_signal_leaves_no_partial_file(folder: Path) -> None:
     program = (
         "import time; from dpsubset.cli import main; from dpsubset.model import Model\n"

@@ -83,6 +83,7 @@ def test_plain_calls_compile_and_keep_nothing(folder: Path) -> None:
     assert not (folder / "kept").exists()
 
 
+@pytest.mark.slow
 @compiles
 def test_where_nothing_can_be_kept_that_is_said(folder: Path) -> None:
     """No folder can be made below a file, not even by root."""
@@ -96,6 +97,7 @@ def test_where_nothing_can_be_kept_that_is_said(folder: Path) -> None:
     assert second.startswith("dpsubset: the compiled code cannot be kept (")
 
 
+@pytest.mark.slow
 @compiles
 def test_code_next_to_the_sources_serves_those_who_cannot_write_there(folder: Path) -> None:
     """What root has prepared is read, and what this user keeps goes elsewhere."""

@@ -20,10 +20,10 @@ def test_theory_numbers_are_complete() -> None:
     assert {f"T{i}" for i in range(1, 45)} == PROVED  # what lies between is not built yet
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_every_cited_statement_exists(path: Path) -> None:
-    unknown = cited(path.read_text()) - PROVED - {"T" + "99"}
-    assert not unknown
+def test_every_cited_statement_exists() -> None:
+    unknown = {path: cited(path.read_text()) - PROVED - {"T" + "99"} for path in FILES}
+    assert len(unknown) > 300
+    assert not {path: names for path, names in unknown.items() if names}
 
 
 def test_an_unknown_statement_would_be_noticed() -> None:

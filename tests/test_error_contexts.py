@@ -410,6 +410,7 @@ def provoke(door: str, how: str, neighbours: str) -> list[BaseException]:
     return out
 
 
+@pytest.mark.grid(every=7)
 @BOTH
 @pytest.mark.parametrize(("door", "how"), CASES)
 def test_a_table_that_is_refused_is_not_carried(door: str, how: str, neighbours: str) -> None:
@@ -632,6 +633,7 @@ def told(errors: list[BaseException]) -> bool:
     return one != other
 
 
+@pytest.mark.grid(every=2)
 @BOTH
 def test_doors_that_do_not_forget_are_noticed(
     neighbours: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -122,6 +122,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return {name: (running[name].returncode, *shown[name], folders[name]) for name in JOBS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 def test_a_signal_ends_the_command_and_leaves_nothing(name: str, code: int, ended: Any) -> None:
     found, shown, words, folder = ended[name]
@@ -387,6 +388,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_memory_that_ends_in_the_work_is_one_line(tmp_path: Path) -> None:
     folder = begin(tmp_path / "0", 0, rows=200_000, columns=5)
@@ -469,6 +471,7 @@ def points(lines: list[tuple[str, int]], most: int) -> list[int]:
     return sorted([*near, *far[:: max(1, len(far) // most)]])
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("prepare", [selecting, modelling], ids=lambda f: f.__name__)
 def test_a_fault_at_any_line_is_spent_from_the_beginning_of_the_work(
     prepare: Any, tmp_path: Path
@@ -515,6 +518,7 @@ def test_a_spend_that_comes_too_late_is_noticed(
 # A worker that dies -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_has_spent(tmp_path: Path) -> None:
     """The process ends in the middle of its work, at a block of rows that is being looked at."""
     X, y = table(0, rows=50, columns=4)

@@ -589,6 +589,7 @@ PROPERTIES: Properties = {
 }
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("command", PROPERTIES)
 def test_a_command_ends_well_and_tells_nothing(command: str) -> None:
     share, law, drawn = PROPERTIES[command]

@@ -218,6 +218,7 @@ def changed(act: Callable[[], Any]) -> list[str]:
     return [name for name in before if before[name] != after[name]] + [t.name for t in new]
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("seed", [None, 3])
 @pytest.mark.parametrize("name", list(ALL))
 def test_a_call_leaves_the_process_as_it_was(name: str, seed: int | None) -> None:

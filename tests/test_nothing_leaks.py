@@ -519,6 +519,7 @@ def kept(name: str, neighbours: str, both: Any) -> list[str]:
     return different + difference(one, other, COEFFICIENTS) + rows_kept(one, len(pair[0][1]))
 
 
+@pytest.mark.grid(every=5)
 @BOTH
 @pytest.mark.parametrize("name", list(estimators("replace-one")))
 def test_a_fit_keeps_what_was_released(name: str, neighbours: str, both: Any) -> None:
@@ -790,6 +791,7 @@ def told(name: str, neighbours: str, folder: Path, both: Any) -> list[str]:
     return different + difference(one, other)
 
 
+@pytest.mark.grid(every=7)
 @BOTH
 @pytest.mark.parametrize("name", list(SHOWN))
 def test_the_command_tells_what_was_released(

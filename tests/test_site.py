@@ -1,32 +1,18 @@
-"""The documentation site: its links, and what a browser shows of it. `make docs` builds it."""
+"""The documentation site, before it is built: what looks at its links, and examples on all pages.
+
+`make docs` builds it, `make docs-test` looks at it in a browser.
+"""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import CHROMIUM, overflow, seen, served
 
 ROOT = Path(__file__).parents[1]
-NARROW = (
-    "index",
-    "start",
-    "officer",
-    "security",
-    "theory",
-    "hardness",
-    "guides/mechanism",
-    "gallery/index",
-    "gallery/plot_03_neighbours",
-    "reference/estimators",
-    "reference/command",
-)
 
 
 def links() -> Any:
@@ -83,42 +69,3 @@ def test_the_gallery_has_enough_pictures() -> None:
     examples = list((ROOT / "docs" / "examples").glob("plot_*.py"))
     assert len(examples) >= 8
     assert all("plt.show()" in path.read_text() for path in examples)
-
-
-@pytest.mark.slow
-def test_the_site_is_built_walked_and_looked_at(tmp_path: Path) -> None:
-    """All examples run, no warning, no broken link; formulas, search and narrow screens work."""
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-b", "html"]
-    done = subprocess.run(
-        [*command, "-d", str(tmp_path / "trees"), str(ROOT / "docs"), str(tmp_path / "site")],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-5000:]
-    assert links().broken(tmp_path / "site") == []
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed: the site was built and walked, not looked at")
-    with served(tmp_path / "site") as address:
-        look(address)
-
-
-def look(address: str) -> None:
-    theory = seen(f"{address}theory.html")
-    assert theory.count("<mjx-container") > 100
-    assert "<mjx-merror" not in theory
-    assert "data-mjx-error" not in theory
-    found = seen(f"{address}search.html?q=sensitivity")
-    assert len(re.findall(r'<li class="kind-', found)) > 3
-    wide = {name: overflow(address, f"{name}.html", 390, dark=True) for name in NARROW}
-    assert {name: by for name, by in wide.items() if by > 1} == {}
-    assert overflow(address, "_static/kept/release.html", 390) <= 1
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-def test_twin_a_wide_page_is_noticed(tmp_path: Path) -> None:
-    write(tmp_path, index='<!DOCTYPE html><html><div style="width: 3000px">wide</div></html>')
-    with served(tmp_path) as address:
-        assert overflow(address, "index.html", 390) > 1000

@@ -140,7 +140,7 @@ class Written(SphinxDirective):
 
 
 class Kept(SphinxDirective):
-    """A page of HTML that an example wrote, kept in the site and shown in a frame."""
+    """A page of HTML or a picture that an example wrote, kept in the site and shown."""
 
     required_arguments = 1
 
@@ -151,11 +151,14 @@ class Kept(SphinxDirective):
         (folder / name).write_bytes((place_of(self).folder / name).read_bytes())
         up = "../" * self.env.docname.count("/")
         where = f"{up}_static/kept/{name}"
-        frame = (
-            f'<iframe class="kept" src="{where}" title="{name}" loading="lazy"></iframe>'
-            f'<p><a class="reference external" href="{where}">{name} by itself</a></p>'
-        )
-        return [nodes.raw("", frame, format="html")]
+        if Path(name).suffix == ".png":
+            shown = f'<img class="kept" src="{where}" alt="{name}">'
+        else:
+            shown = (
+                f'<iframe class="kept" src="{where}" title="{name}" loading="lazy"></iframe>'
+                f'<p><a class="reference external" href="{where}">{name} by itself</a></p>'
+            )
+        return [nodes.raw("", shown, format="html")]
 
 
 def block(text: str, language: str) -> nodes.Node:

@@ -155,6 +155,16 @@ def without_context(work: Callable[P, T]) -> Callable[P, T]:
     words may quote the table. Put this closest to the function: under `@contextmanager` it guards
     the block of the `with` statement too.
 
+    Parameters
+    ----------
+    work : callable
+        The function.
+
+    Returns
+    -------
+    callable
+        The same, whose errors keep no error before them.
+
     Examples
     --------
     >>> @without_context
@@ -195,6 +205,16 @@ def without_context(work: Callable[P, T]) -> Callable[P, T]:
 @without_context
 def at_once(*checks: Callable[[], Any]) -> list[Any]:
     """Run checks that do not depend on each other; tell all their faults in one error.
+
+    Parameters
+    ----------
+    *checks : callables
+        What to run; each returns something or raises InputError.
+
+    Returns
+    -------
+    list
+        What they returned.
 
     Examples
     --------

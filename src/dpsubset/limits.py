@@ -42,6 +42,13 @@ class Limits:
     function of the user, compiling on first use. They end before the clock is asked. Very long
     products are cut under such a limit, which may change their last digits.
 
+    Parameters
+    ----------
+    nodes : int, optional
+        The most nodes of a search tree, or pieces of work.
+    seconds : float, optional
+        The most seconds.
+
     Examples
     --------
     >>> Limits(seconds=10.0)
@@ -63,6 +70,17 @@ class Progress:
     """A report from a running search: for the owner's eyes only, it depends on the data.
 
     `open` counts the regions that wait; for an outside solver, the supports that were scored.
+
+    Parameters
+    ----------
+    nodes : int
+        Nodes that were looked at.
+    open : int
+        Regions that wait.
+    best : float
+        The best score found.
+    bound : float
+        What no support can be below.
 
     Examples
     --------

@@ -16,6 +16,7 @@ from dpsubset.coefficients import CoefficientMechanism, NoisyStatistics, Objecti
 from dpsubset.data.bounds import narrowed
 from dpsubset.data.frames import Table
 from dpsubset.data.schema import Schema
+from dpsubset.docstrings import documented
 from dpsubset.errors import InputError, at_once
 from dpsubset.labels import Labels
 from dpsubset.losses import Logistic, Loss, as_loss
@@ -50,6 +51,7 @@ _LEAST, _MOST = 0.01, 0.9
 _SHARE = 0.1  # where the number of rows is private
 
 
+@documented
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model(ModelQuestion, Selection):
     """A sparse linear model: what is asked of a table, selection and coefficients together.

@@ -37,6 +37,41 @@ class LinearModel:
     `codings` columns hold what a schema says: coefficients are then those of `labels`, one for each
     level of a category, and missing values and unknown levels count as the schema says.
 
+    Parameters
+    ----------
+    target : str or None
+        What is predicted.
+    columns : tuple of str
+        The columns that it takes.
+    coefficients : tuple of float
+        Their coefficients, in the units of the table; with codings those of `labels`.
+    intercept : float
+        The prediction where all coefficients count for nothing.
+    classes : pair, optional
+        The two classes, the second of which has positive margins.
+    probabilities : bool
+        Whether margins are log odds.
+    guarantee : dict, optional
+        What is guaranteed, as `Guarantee.to_dict` writes it.
+    asked : dict, optional
+        The public settings.
+    bounds : tuple of pairs, optional
+        What rows are clipped to, column by column.
+    target_bounds : pair, optional
+        What predicted numbers are clipped to.
+    positions : tuple of int, optional
+        The places of the columns in the table of the fit.
+    codings : tuple of Column, optional
+        What the columns hold, if a schema says so.
+    clip : float
+        The central fraction of the bounds that was used.
+    offset : float, optional
+        The private offset, which the intercept holds, too.
+    dpsubset : str
+        The version that wrote it.
+
+    Examples
+    --------
     >>> model = LinearModel("y", ("a",), (2.0,), 1.0)
     >>> model.predict(np.array([[3.0]]))
     {'y': array([7.])}
@@ -126,6 +161,20 @@ class LinearModel:
 def label_columns(names: Sequence[str], codings: Sequence[Column] | None) -> tuple[str, ...]:
     """Return what coefficients belong to: a column, a level of it, or its missing values.
 
+    Parameters
+    ----------
+    names : sequence of str
+        The columns.
+    codings : sequence of Column or None
+        What they hold, if a schema says so.
+
+    Returns
+    -------
+    tuple of str
+        One text for each coefficient.
+
+    Examples
+    --------
     >>> from dpsubset.data.category import Category
     >>> label_columns(["region"], [Category(levels=("north", "south"))])
     ('region=north', 'region=south')
@@ -137,7 +186,24 @@ def label_columns(names: Sequence[str], codings: Sequence[Column] | None) -> tup
 
 
 def write_model(model: LinearModel) -> str:
-    """Return the text of a model file."""
+    """Return the text of a model file.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The model.
+
+    Returns
+    -------
+    str
+        What `read_model` reads, with a checksum.
+
+    Examples
+    --------
+    >>> print(write_model(LinearModel("y", ("a",), (2.0,), 1.0))[:29])
+    {
+      "format": "dpsubset model
+    """
     content: dict[str, Any] = {"format": FORMAT, "version": VERSION, **model.to_dict()}
     content["sha256"] = checksum(content)
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
@@ -147,10 +213,30 @@ def write_model(model: LinearModel) -> str:
 def read_model(path: Path) -> LinearModel:
     """Read a model file.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    LinearModel
+        The model.
+
     Raises
     ------
     InputError
         If the file is missing, cut off, no model, of a newer version, or was edited.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.json"
+    ...     _ = path.write_text(write_model(LinearModel("y", ("a",), (2.0,), 1.0)))
+    ...     read_model(path).coefficients
+    (2.0,)
     """
     content = read_json(path, "model", "fit")
     version: Any = content.get("version")
@@ -174,7 +260,32 @@ def read_model(path: Path) -> LinearModel:
 
 @without_context
 def read_json(path: Path, what: str, command: str) -> dict[str, Any]:
-    """Read the JSON object of a file: a model or a release, by the command that writes it."""
+    """Read the JSON object of a file: a model or a release, by the command that writes it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    what : str
+        How error messages call it.
+    command : str
+        The command that writes such files.
+
+    Returns
+    -------
+    dict
+        What it holds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "release.json"
+    ...     _ = path.write_text('{"a": 1}')
+    ...     read_json(path, "release", "select")
+    {'a': 1}
+    """
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder. Name a {what} file")

@@ -98,13 +98,13 @@ class Problem:
     size : int
         Number of features in a support, the included ones counted; with `false_columns` the
         largest.
-    loss : str or Loss
-        "squared", "absolute", "huber", "quantile" (regression), "hinge", "logistic",
-        "huber_hinge" (classification); a parameter may follow a colon, as in "huber:0.1".
     x_bound, y_bound : float
         Public bounds of entries; never derive them from the data. Labels need no y_bound.
     radius : float
         Coefficients have Euclidean norm at most this.
+    loss : str or Loss
+        "squared", "absolute", "huber", "quantile" (regression), "hinge", "logistic",
+        "huber_hinge" (classification); a parameter may follow a colon, as in "huber:0.1".
     ridge : float
         Weight of the squared norm of the coefficients, for the sum over rows.
     include, exclude : indices

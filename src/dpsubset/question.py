@@ -135,8 +135,8 @@ class Question:
     target_bounds_share: float = option(
         0.1,
         "privacy",
-        "With --private-target-bounds: the part of epsilon that buys bounds of the target, around "
-        "two private quantiles of it.",
+        "Where bounds of the target are private: the part of epsilon that buys them, around two "
+        "private quantiles.",
     )
     window_share: Any = option(
         None,

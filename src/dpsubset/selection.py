@@ -24,6 +24,7 @@ from dpsubset.data.bounds import narrowed
 from dpsubset.data.frames import Table, column_positions
 from dpsubset.data.schema import Schema
 from dpsubset.data.target import PRIVATE
+from dpsubset.docstrings import documented
 from dpsubset.errors import InputError, at_once
 from dpsubset.first_draws import FirstDraws
 from dpsubset.losses import Loss, Weighted, as_loss
@@ -61,12 +62,23 @@ _ANEW = 4  # windows and offsets of a study on one table
 _LEAST_WINDOW, _MOST_WINDOW = 0.001, 0.1  # of epsilon
 
 
+@documented
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Selection(Question):
     """Which columns of a table best explain its target? All settings, public and checked.
 
-    `called` says how the caller names fields that go by another name, for error messages. `counted`
-    and `given` are for `settled`: the number of rows, and what was asked before it was known.
+    Parameters
+    ----------
+    schema : Schema
+        What is public about the table.
+    table : str, optional
+        What the table is called in records.
+    called : mapping, optional
+        How the caller names fields that go by another name, for error messages.
+    counted : int, optional
+        The number of rows; `settled` fills it in.
+    given : mapping, optional
+        What was asked before the number of rows was known; `settled` looks at it.
 
     Examples
     --------

@@ -49,7 +49,8 @@ def test_every_mechanism_keeps_its_promise(loss: str, relation: str) -> None:
         assert finding.largest >= TEETH.get(finding.mechanism, 0.1) * finding.epsilon
 
 
-@pytest.mark.grid(every=14)
+@pytest.mark.slow
+@pytest.mark.grid(every=1, of=3)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_open_sizes_and_groups_keep_theirs(loss: str, relation: str) -> None:

@@ -61,6 +61,7 @@ def test_the_sample_is_fixed_without_repeats_and_denser_where_it_is_hard(
     assert 1.7 < logistic / hinge < 2.3
 
 
+@pytest.mark.slow
 def test_a_part_of_the_map_holds_both_kinds_of_tables() -> None:
     cells = all_cells(count=250)
     assert cells == all_cells()[:250]

@@ -78,6 +78,7 @@ def random_row(rng: np.random.Generator, widths: tuple[int, ...]) -> np.ndarray:
     return np.concatenate([*parts, rng.choice([-1.0, 1.0], 1)])
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("widths", [(2,), (1, 3), (9,), (2, 2, 4), (1, 1, 5)])
 def test_the_sensitivity_of_statistics_of_blocks(widths: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)

@@ -137,6 +137,7 @@ def test_densities_integrate_to_one(loss: str, delta: float) -> None:
 # ---- the audit -----------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_no_density_moves_by_more_than_the_budget(loss: str, neighbours: str) -> None:

@@ -195,6 +195,7 @@ def smallest_margin(case: Case, maker: type[DualCuts]) -> float:
     return smallest / case.scale()
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize(("loss", "twin"), TWINS)
 def test_broken_twins_are_caught(loss: str, twin: type[DualCuts]) -> None:
     rng = np.random.default_rng(4)

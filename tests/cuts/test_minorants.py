@@ -166,7 +166,7 @@ def excess(given: Problem, below: Problem, scores: list[float]) -> float:
     return max(below.score(s) - r for s, r in zip(supports_of(given), scores, strict=True))
 
 
-@pytest.mark.grid(every=7)
+@pytest.mark.grid(every=2, of=3)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("name", SCORED)

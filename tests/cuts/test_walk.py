@@ -81,6 +81,7 @@ def lights(form: walk.Form, k: int, t: int) -> list[float]:
     return [-math.inf, top, (top + everything) / 2, everything + 1.0]
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("k", "t"), SHAPES)
 def test_parts_and_their_bounds(monkeypatch, k: int, t: int, kind: str) -> None:

@@ -75,6 +75,7 @@ def test_broken_lookups_are_noticed(
     assert np.abs(design.correlate(u) - mapped.T @ u).max() > 0.1
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("kind", ["float64", "float32", "int8", "bool"])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("share", [100, 5000, 10**6])

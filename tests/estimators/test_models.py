@@ -121,7 +121,7 @@ class Told(SubsetClassifier):
         return SubsetClassifier._plan_target(told, y)
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=5, of=2)
 @parametrize_with_checks(
     [
         SubsetRegressor(**NUMBERS),
@@ -360,6 +360,7 @@ def test_always_include(always: Any) -> None:
     np.testing.assert_array_equal(np.flatnonzero(only.support_), [0, 2])
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize(
     ("low", "high"), [("no", "yes"), (False, True), (0, 1), (-1.0, 1.0), (3, 8), (np.int8(0), 1)]
 )
@@ -412,6 +413,7 @@ def test_an_empty_table_under_add_remove(spent: list[str]) -> None:
 # The budget -------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1, 7.3, 2**0.5])
 @pytest.mark.parametrize("share", [1e-3, 0.1, 0.3, 0.5, 0.77, 0.999])
 def test_the_parts_add_up_to_epsilon(epsilon: float, share: float) -> None:
@@ -538,6 +540,7 @@ def test_a_large_epsilon_is_not_refused(model: Any, epsilon: float) -> None:
     assert model.fit(X, y if isinstance(model, SubsetRegressor) else y > 70).support_[[1, 4]].all()
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("kind", ["copies", "constants", "ordinary"])
 def test_dependent_columns_are_not_refused(kind: str) -> None:
     # Whether a table is refused may not depend on its rows: all three kinds must be fitted.
@@ -564,6 +567,7 @@ def test_limits_far_apart_give_finite_coefficients_or_a_refusal(spent: list[str]
 # Draws ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("make", [np.int64, default_rng, np.random.RandomState])
 def test_seeds_repeat_the_model(make: Any) -> None:
     X, y = table(60)
@@ -698,6 +702,7 @@ CASES = [
 ]
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("seed", [None, 0])
 @pytest.mark.parametrize(("make", "wrong", "expected"), CASES)
 def test_a_wrong_parameter_is_refused_before_any_budget_is_spent(

@@ -16,6 +16,7 @@ from dpsubset.losses import LOSSES, Absolute, Hinge, Huber, Logistic, Loss, Quan
 DOCUMENT = Path(__file__).parents[2] / "docs" / "losses.md"
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize(
     ("y_bound", "t_bound", "seed"), [(1.0, 2.0, 0), (0.5, 0.2, 1), (3.0, 20.0, 2)]
 )

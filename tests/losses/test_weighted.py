@@ -45,6 +45,7 @@ LOSSES = (*PLAIN, Offset(Logistic(), -2.0), Offset(Hinge(), 0.7))
 WEIGHTS = ((1.0, 5.0), (0.4, 0.05))
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_a_weighted_loss_keeps_its_word(loss: Loss) -> None:
     for weights, t_bound in itertools.product(WEIGHTS, (0.2, 3.0)):

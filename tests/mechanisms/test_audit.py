@@ -135,6 +135,7 @@ def violations(
     return named, excess, audited
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("loss", ALL)
 @pytest.mark.parametrize("trials", [1, 4])
 def test_no_pair_exceeds_the_epsilon_of_finite_trials(trials: int, loss: str) -> None:
@@ -173,7 +174,7 @@ def gap_of(problem: Problem) -> float:
     return scores[1] - scores[0]
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize("loss", ALL)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_mistakes_keeps_epsilon_where_its_condition_holds(neighbours: str, loss: str) -> None:

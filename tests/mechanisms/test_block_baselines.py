@@ -99,6 +99,7 @@ def test_steps_of_other_losses_follow_the_matrix(loss: str) -> None:
     assert p_value(*chain_case(loss, True), 3, 1500) > FALSE_ALARM
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("steps", [1, 60])
 def test_steps_over_the_l1_ball(steps: int) -> None:
     case, _ = chain_case("squared")

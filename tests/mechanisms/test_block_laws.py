@@ -65,7 +65,7 @@ def p_value(kind: type, law: Any, loss: str, epsilon: float, **options: Any) -> 
 LAWS = {Exponential: exponential_law, PermuteAndFlip: race_law}
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=10, of=3)
 @pytest.mark.parametrize("epsilon", [pytest.param(1.0, marks=pytest.mark.slow), 6.0])
 @pytest.mark.parametrize("kind", LAWS)
 @pytest.mark.parametrize("way", WAYS)
@@ -92,6 +92,7 @@ def test_draws_follow_the_law(
     assert bool(made) == (way in WAYS[3:])
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_mechanisms_that_search_follow_their_law(loss: str) -> None:
     case, scores = case_of(loss)
@@ -109,6 +110,7 @@ def test_mechanisms_that_search_follow_their_law(loss: str) -> None:
         assert np.abs(logs - law(scores, case.kappa(5.0, "replace-one"))).max() < 1e-6
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_stepwise_follows_the_product_of_its_steps(loss: str) -> None:
     case, _ = case_of(loss)
@@ -146,6 +148,7 @@ def last_columns(loss: str) -> tuple[Blocks, np.ndarray]:
     return case, case.scores()
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("kind", LAWS)
 @pytest.mark.parametrize("loss", ["squared", "hinge"])
 def test_a_block_that_weighs_as_one_column_is_caught(

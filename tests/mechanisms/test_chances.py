@@ -68,7 +68,7 @@ def compare(mechanism: Mechanism, given: Problem, *, all_supports: bool = True) 
         assert found == pytest.approx(math.exp(logs[i]), rel=1e-6)
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=11)
 @pytest.mark.parametrize("marks", MARKS)
 @pytest.mark.parametrize("loss", ["squared", "hinge"])
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -115,7 +115,7 @@ def drawn_afresh(
 # ---- one covering, many draws -------------------------------------------------------------------
 
 
-@pytest.mark.grid(every=11)
+@pytest.mark.grid(every=23)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(
     ("design", "reach", "loss"),
@@ -147,7 +147,7 @@ def took(seen: Watched, way: str, race: bool) -> None:
     assert race or others <= ({"kept"} if way == "common" else set())
 
 
-@pytest.mark.grid(every=17)
+@pytest.mark.grid(every=16, of=3)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(("way", "design", "reach", "loss"), PATHS)
 def test_draws_by_every_kind_of_part(
@@ -159,7 +159,7 @@ def test_draws_by_every_kind_of_part(
     took(seen, way, race)
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=11)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize("room", [15, 10_000])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -200,7 +200,7 @@ def test_squared_loss_takes_a_form_for_every_multiplier(monkeypatch, race: bool)
     assert len({round(mu, 6) for mu in seen.made[0]._multipliers}) > 1
 
 
-@pytest.mark.grid(every=100)
+@pytest.mark.grid(every=33, of=3)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(("way", "design", "reach", "loss"), PATHS[::4])
 def test_first_draws(
@@ -286,7 +286,7 @@ def changing(monkeypatch: pytest.MonkeyPatch, refined: int, straight: bool = Tru
     return Changes(monkeypatch, refined, straight=straight)
 
 
-@pytest.mark.grid(every=100)
+@pytest.mark.grid(every=33, of=3)
 @pytest.mark.parametrize("refined", [1, 2])
 @pytest.mark.parametrize("design", ["few", "included"])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -298,7 +298,8 @@ def test_races_that_change_over(monkeypatch, loss: str, design: str, refined: in
     assert changes.freed == changes.changed >= (300 if refined == 1 else 50)
 
 
-@pytest.mark.grid(every=100)
+@pytest.mark.slow
+@pytest.mark.grid(every=1, of=3)
 @pytest.mark.parametrize("design", ["few", "included"])
 @pytest.mark.parametrize("loss", LOSSES[1:])
 def test_races_that_change_over_twice(monkeypatch, loss: str, design: str) -> None:
@@ -311,7 +312,8 @@ def test_races_that_change_over_twice(monkeypatch, loss: str, design: str) -> No
     assert changes.freed == changes.changed >= 30
 
 
-@pytest.mark.grid(every=100)
+@pytest.mark.slow
+@pytest.mark.grid(every=1, of=3)
 @pytest.mark.parametrize("design", ["few", "included"])
 @pytest.mark.parametrize("loss", LOSSES[1:])
 def test_few_supports_go_from_fits_to_a_covering(monkeypatch, loss: str, design: str) -> None:
@@ -325,7 +327,8 @@ def test_few_supports_go_from_fits_to_a_covering(monkeypatch, loss: str, design:
     assert changes.freed == changes.changed >= 300
 
 
-@pytest.mark.grid(every=10)
+@pytest.mark.slow
+@pytest.mark.grid(every=1, of=3)
 @pytest.mark.parametrize("design", ["plain", "correlated"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_draws_by_rejection_that_change_over(monkeypatch, loss: str, design: str) -> None:
@@ -389,7 +392,7 @@ def force_lists(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Listed]:
 BENT = tuple(loss for loss in LOSSES if loss != "squared")
 
 
-@pytest.mark.grid(every=13)
+@pytest.mark.grid(every=8, of=3)
 @pytest.mark.parametrize("most", [1000, 25])
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize("design", ["plain", "correlated", "active ball", "included"])
@@ -428,7 +431,7 @@ def kappa_of(design: str, loss: str, reach: float) -> float:
     return reach / float(np.ptp(scores_of(design, loss)))
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_kept_bounds_that_are_too_high_are_caught(monkeypatch, loss: str, race: bool) -> None:
@@ -452,6 +455,7 @@ def test_kept_bounds_that_are_too_high_are_caught(monkeypatch, loss: str, race: 
     assert drawn("plain", loss, 4.0, race) < FALSE_ALARM
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize("loss", ["huber:0.3", "logistic"])
 def test_forms_that_are_too_high_are_caught(monkeypatch, loss: str, race: bool) -> None:

@@ -232,6 +232,7 @@ def stepped(kind: str, ball: str, epsilon: float, neighbours: str, steps: int) -
     return MarkovChain(epsilon, steps=steps, **options)
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize(("kind", "ball", "epsilon", "neighbours"), SETTINGS)
 @pytest.mark.parametrize("steps", [1, 3])
 def test_single_steps(kind: str, ball: str, epsilon: float, neighbours: str, steps: int) -> None:
@@ -239,6 +240,7 @@ def test_single_steps(kind: str, ball: str, epsilon: float, neighbours: str, ste
     assert p_value(mechanism, case, after(mechanism, case), 5000) > FALSE_ALARM
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize(("kind", "ball", "epsilon", "neighbours"), SETTINGS)
 def test_many_steps(kind: str, ball: str, epsilon: float, neighbours: str) -> None:
     """After MANY steps the law is the stationary one, as far as draws can tell."""

@@ -49,6 +49,7 @@ def test_a_loss_with_an_offset_keeps_its_word(loss: Loss) -> None:
         check(Offset(loss, offset), t_bound=t_bound)
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("loss", LABELLED, ids=repr)
 def test_scores_with_an_offset_are_those_of_a_constant_that_costs_nothing(loss: Loss) -> None:
     rng = np.random.default_rng(0)
@@ -143,6 +144,7 @@ def law_of(y: np.ndarray, loss: str, epsilon: float, neighbours: str) -> dict[fl
     return dict(zip(offsets, (logs - logsumexp(logs)).tolist(), strict=True))
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize(
     "loss", ["absolute", "squared", "huber:0.3", "quantile:0.8", "logistic", "hinge"]
@@ -196,6 +198,7 @@ def largest_ratio(private: PrivateOffset, loss: str) -> float:
     return worst
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("loss", ["absolute", "huber:0.3", "quantile:0.8", "logistic"])
 def test_the_offset_is_private_and_half_its_sensitivity_would_not_do(
@@ -250,7 +253,7 @@ def small_family(loss: str, neighbours: str, seed: int) -> Family:
     return next(f for f in families(loss, neighbours, seed) if f.problems[0].n_columns == 3)
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize("mechanism", ["permute-and-flip", "exponential"])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])

@@ -92,6 +92,7 @@ def test_without_ties_it_is_kendalls_tau() -> None:
     assert agreement(_ranked(x)[order], _ranked(y)[order]) == round(tau * math.comb(300, 2))
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("more", [{}, {"include": [0], "exclude": [4]}, {"size": 1}])
 @pytest.mark.parametrize("kind", BOTH)
@@ -107,6 +108,7 @@ def test_the_distribution_is_that_of_the_published_rounds(
         assert math.exp(log) == pytest.approx(expected[tuple(support)], rel=1e-6)
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("kind", BOTH)
 def test_draws_follow_it(kind: type[Peeling]) -> None:
     """False alarms: 1e-6 each, seeds fixed; a mechanism with twice the budget is told apart."""
@@ -123,6 +125,7 @@ def test_draws_follow_it(kind: type[Peeling]) -> None:
     assert p_value(kind(12.0)) < 1e-6
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("name", ["kendall", "screening"])
@@ -146,6 +149,7 @@ class Narrow(Screening):
         return 0.4 * super().moved(problem, round_number)
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("broken", [OneSided, Narrow])
 def test_twin_too_small_a_sensitivity_is_caught(broken: type[Peeling], relation: str) -> None:

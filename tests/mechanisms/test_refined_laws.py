@@ -76,7 +76,7 @@ HARD = list(itertools.product(HARDS, [1.0, 6.0, 30.0], ["squared"]))
 HARD += [(HARDS[i % 3], (6.0, 15.0)[i % 2], loss) for i, loss in enumerate(LOSSES * 2)]
 
 
-@pytest.mark.grid(every=13)
+@pytest.mark.grid(every=8, of=3)
 @pytest.mark.parametrize(("hard", "reach", "loss"), HARD)
 @pytest.mark.parametrize("race", [False, True])
 def test_much_refined_partitions_match_the_law(
@@ -90,7 +90,7 @@ def test_much_refined_partitions_match_the_law(
     assert p_value >= FALSE_ALARM
 
 
-@pytest.mark.grid(every=7)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hard", "loss"),
     [("nearly copied", "squared"), ("active ball", "squared"), ("active ball", "absolute")],
@@ -113,6 +113,7 @@ def test_gram_columns_on_demand_leave_the_law(race: bool, monkeypatch: pytest.Mo
     test_much_refined_partitions_match_the_law("nearly copied", 6.0, "squared", race)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("loss", ["squared", *LOSSES])
 def test_the_partition_is_refined_when_forced(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guard against a partition test that silently lists all supports."""
@@ -149,7 +150,7 @@ def test_a_clone_of_squared_loss_has_its_law(race: bool) -> None:
 # ---- T16: the law does not depend on how coarse a first fit is ---------------------------------
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=11)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("race", [False, True])
 def test_coarse_fits_leave_the_law(loss: str, race: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +176,7 @@ def test_coarse_fits_leave_the_law(loss: str, race: bool, monkeypatch: pytest.Mo
     assert narrowed
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=4, of=3)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("race", [False, True])
 def test_coarse_fits_leave_every_draw(

@@ -175,6 +175,7 @@ def test_draws_follow_the_law_over_all_partitions(neighbours: str) -> None:
     assert p_value_of_draws(neighbours) > FALSE_ALARM
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("broken", ["one partition", "noise"])
 def test_broken_draws_are_caught(

@@ -136,6 +136,7 @@ def p_value(shape: str, loss: str, mechanism: Mechanism, law: np.ndarray, draws:
 # ---- laws ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(every=4, of=3)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("loss", LOSSES)
@@ -152,7 +153,7 @@ def test_probabilities_are_the_law_over_all_sizes(
     np.testing.assert_allclose(logs, law[order], rtol=0, atol=1e-7)
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=8, of=3)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("loss", LOSSES)
@@ -166,7 +167,7 @@ def test_draws_follow_it(
     assert p_value(shape, loss, mechanism, law, 1500) > FALSE_ALARM
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", MADE)
 def test_first_draws_follow_it(name: str, sampler: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,6 +213,7 @@ def uniform_over_sizes(self: Any, size: int) -> float:
     return math.log(math.comb(free, chosen))
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("sampler", ["list", "covering"])
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("cost", [no_cost, uniform_over_sizes])
@@ -225,6 +227,7 @@ def test_twin_wrong_costs_are_noticed(
     assert p_value("nothing included", "squared", mechanism, law, 1500) < FALSE_ALARM
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("sampler", ["list", "partition", "covering"])
 @pytest.mark.parametrize("name", MADE)
 def test_twin_an_ignored_deadline_is_noticed(
@@ -244,6 +247,7 @@ def test_twin_an_ignored_deadline_is_noticed(
     assert p_value("nothing included", "squared", mechanism, law, 500) < FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_twin_tries_that_take_no_time_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the first try of a sampler takes time: sizes with many rejected tries ring too early."""
     force(monkeypatch, "partition")
@@ -339,7 +343,7 @@ STEPS = {
 }
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=29)
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic", "huber_hinge"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", STEPS)
@@ -353,7 +357,7 @@ def test_steps_that_may_stop(name: str, shape: str, loss: str) -> None:
         assert math.exp(log) == pytest.approx(expected[support], rel=1e-5, abs=1e-12)
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=17)
 @pytest.mark.parametrize("limit", [None, 0], ids=["listed", "by envelopes"])
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic"])
 @pytest.mark.parametrize("shape", SHAPES)
@@ -402,7 +406,7 @@ AUDITED: dict[str, Any] = {
 }
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=17)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("name", AUDITED)

@@ -360,6 +360,7 @@ def test_no_list_within_the_gap_exceeds_the_promise(tolerance: float) -> None:
     assert used > 0.25  # the tables come near the promise, so the check has teeth
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("accounting", ["paper", "sharp"])
 @pytest.mark.parametrize("trials", [1, 4])
 def test_no_list_exceeds_the_promise_of_finite_trials(trials: int, accounting: str) -> None:

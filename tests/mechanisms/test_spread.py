@@ -230,6 +230,7 @@ def tenth_less(kind: type[Mechanism]) -> type[Mechanism]:
     return Twin
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("name", LOSSES, ids=str)
 def test_a_corner_table_uses_epsilon_up_and_catches_a_tenth_less(
@@ -259,7 +260,7 @@ MECHANISMS: dict[str, Callable[[str], Mechanism]] = {
 }
 
 
-@pytest.mark.grid(every=7)
+@pytest.mark.grid(every=14, of=2)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("name", LOSSES, ids=str)
 def test_no_mechanism_exceeds_its_guarantee_where_the_spread_is_small(
@@ -283,6 +284,7 @@ def test_no_mechanism_exceeds_its_guarantee_where_the_spread_is_small(
     assert least < 0.9
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("name", ["absolute", "squared", "hinge", "logistic"])
 def test_mistakes_keeps_epsilon_where_its_gap_exceeds_the_spread(

@@ -50,6 +50,7 @@ def targets(n: int, rng: np.random.Generator) -> np.ndarray:
     return scale * np.round(rng.standard_cauchy(n), 1)
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 def test_draws_follow_the_enumerated_distribution(neighbours: str) -> None:
     y = np.random.default_rng(3).normal(20.0, 30.0, 60)

@@ -107,6 +107,7 @@ def test_bounds_alone_are_a_schema_too() -> None:
 # Plans ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", [NUMBERS, CLASSES])
 def test_more_epsilon_is_better_and_the_best_is_reached(schema: dict[str, Any]) -> None:
     found = dpsubset.plan(schema, rows=500, **(QUICK | {"tables": 3}))
@@ -134,6 +135,7 @@ def test_rows_are_found_for_an_epsilon() -> None:
     assert 300 <= needed < 30_000
 
 
+@pytest.mark.slow
 def test_fewer_simulated_rows_at_a_larger_epsilon_say_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -148,6 +150,7 @@ def test_fewer_simulated_rows_at_a_larger_epsilon_say_the_same(
         assert one.share == pytest.approx(other.share, abs=0.15)
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_an_open_size_is_planned_for(neighbours: str) -> None:
     given = QUICK | {"size": "auto"}
@@ -253,6 +256,7 @@ def run(*words: Any) -> Any:
     return CliRunner().invoke(app, ["plan", *map(str, words)])
 
 
+@pytest.mark.slow
 def test_the_command_answers_and_draws(schema_file: Path, tmp_path: Path) -> None:
     picture = tmp_path / "plan.svg"
     words = ["--schema", schema_file, "--features", 6, "--rows", 2000, "--size", 2]

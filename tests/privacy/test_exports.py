@@ -12,7 +12,16 @@ import pytest
 from dp_accounting import pld, rdp
 from opendp.mod import OpenDPException
 
-from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, SampleAggregate
+from dpsubset import (
+    Exponential,
+    Mistakes,
+    PermuteAndFlip,
+    Problem,
+    SampleAggregate,
+    SubsetClassifier,
+    SubsetRegressor,
+    SubsetSelector,
+)
 from dpsubset.errors import InputError
 from dpsubset.mechanisms import as_measurement
 from dpsubset.privacy import compose, to_dp_event
@@ -132,3 +141,53 @@ def test_shapes_are_checked() -> None:
             fixed(wrong)
     with pytest.raises(InputError, match="condition"):
         as_measurement(Mistakes(1.0), problem())
+
+
+def estimators() -> dict[str, Any]:
+    asked: dict[str, Any] = {"n_features_to_select": 1, "epsilon": 50.0, "bounds_X": (-1, 1)}
+    return {
+        "selector": SubsetSelector(**asked, bounds_y=(-1, 1)),
+        "regressor": SubsetRegressor(**asked, bounds_y=(-1, 1)),
+        "classifier": SubsetClassifier(**asked, classes=("no", "yes")),
+    }
+
+
+@pytest.mark.parametrize("name", list(estimators()))
+@pytest.mark.parametrize("relation", RELATION)
+def test_estimators_fit_through_a_context(name: str, relation: str) -> None:
+    """As OpenDP's own: the context holds the rows and the budget, and answers a fitted model."""
+    X, y = table(400)
+    target = np.where(y > 0, "yes", "no") if name == "classifier" else y
+    asked = estimators()[name].set_params(neighbours=relation)
+    fit = asked.measurement(n_samples=400, n_features=4)
+    asked.set_params(epsilon=1e9)  # too late: what the map says is what is run
+    context = dp.Context.compositor(
+        data=(X, target),
+        privacy_unit=(fit.input_metric, 1),
+        privacy_loss=(fit.output_measure, 100.0),
+        split_evenly_over=2,
+        domain=fit.input_domain,
+    )
+    found = context(fit)
+    assert found.get_support(indices=True).tolist() == [1]
+    assert fit.map(1) == found.guarantee_.epsilon == 50.0
+    assert context(fit) is not found
+    with pytest.raises(OpenDPException):
+        context(fit)
+    assert not hasattr(asked, "support_")
+
+
+def test_measurements_of_one_context_have_one_domain() -> None:
+    fit = estimators()["selector"].measurement(n_samples=8, n_features=4)
+    assert fit.input_domain == as_measurement(Exponential(1.0), problem()).input_domain
+    other = estimators()["selector"].measurement(n_samples=31, n_features=4)
+    assert fit.input_domain != other.input_domain
+
+
+def test_what_no_measurement_can_hold_is_refused() -> None:
+    with pytest.raises(InputError, match="random_state"):
+        estimators()["selector"].set_params(random_state=0).measurement(8, 4)
+    with pytest.raises(InputError, match="condition"):
+        estimators()["selector"].set_params(mechanism="mistakes").measurement(8, 4)
+    with pytest.raises(InputError, match="n_samples"):
+        estimators()["selector"].measurement(0, 4)

@@ -124,6 +124,7 @@ def worst_divergence(mechanism: Any, relation: str, alpha: float) -> float:
     return found
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("alpha", [1.01, 2.0, 20.0])
 def test_the_bounded_range_bounds_all_divergences(relation: str, alpha: float) -> None:

@@ -43,6 +43,15 @@ def spend(ledger: Ledger, epsilon: float = 0.1, **asked: Any) -> None:
         record({"support": [3]})
 
 
+def test_who_charges_may_be_told_in_old_ledgers_too(old: Path) -> None:
+    before = [entry.by for entry in Ledger(old).history()]
+    assert set(before) == {None}
+    spend(Ledger(old, by="A. Miller"))
+    spend(Ledger(old))
+    assert [entry.by for entry in Ledger(old).history()] == [*before, "A. Miller", None]
+    assert "A. Miller" in Ledger(old)._repr_html_()
+
+
 def keeps_to(ledger: Ledger, other: str) -> bool:
     """Whether a charge for another table is refused: nothing runs, and no byte is written."""
     before, ran, said = ledger.path.read_bytes(), False, ""

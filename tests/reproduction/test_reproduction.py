@@ -581,6 +581,7 @@ def test_a_made_up_figure_from_end_to_end(tiny: None, tmp_path: Path) -> None:
     assert "not drawn" not in words
 
 
+@pytest.mark.slow
 def test_the_same_rows_give_the_same_picture(tiny: None, tmp_path: Path) -> None:
     figure = settings().figures["tiny"]
     jobs = jobs_of([figure], trials=2, draws=3)

@@ -193,7 +193,15 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError) as error:
         check_file(path, ["a", "b", "y", "more"], {})
-    for part in ("'a' is still", "one level", "'nowhere'", "'l_*'", "'more'", "rows", "[target]"):
+    for part in (
+        "still empty: 'a'",
+        "one level",
+        "'nowhere'",
+        "'l_*'",
+        "'more'",
+        "rows",
+        "[target]",
+    ):
         assert part in str(error.value)
     assert str(error.value).startswith("there are 7 faults")
 
@@ -303,3 +311,11 @@ def test_the_templates_comments_are_a_schema() -> None:
     lines = [line for line in shown if "=" in line or line.startswith("[")]
     book = Codebook.of(tomllib.loads("[columns]\n" + "\n".join(lines)))
     assert len(book.columns) == 9
+
+
+def test_truth_values_are_written_as_people_say_them() -> None:
+    written = ("0/1", "yes/no", "true/false")
+    books = [Codebook.of({"columns": {"a": word}}) for word in written]
+    assert {book.columns["a"] for book in books} == {books[0].columns["a"]}
+    with pytest.raises(InputError, match='"0/1" or "yes/no" for a truth value'):
+        Codebook.of({"columns": {"a": "yes or no"}})

@@ -51,6 +51,7 @@ def selection(
     return Selection(schema=schema, **given)
 
 
+@pytest.mark.grid(every=7)
 @EITHER
 @RELATIONS
 @pytest.mark.parametrize("loss", LOSSES)
@@ -62,6 +63,7 @@ def test_a_selection_by_a_schema_keeps_its_guarantee(
     assert found.report.epsilon > 0.05  # the rows do matter
 
 
+@pytest.mark.grid(every=2)
 @EITHER
 @RELATIONS
 @pytest.mark.parametrize("mechanism", ["exponential", "top-r", "stepwise"])

@@ -220,3 +220,11 @@ def test_from_a_file_to_a_private_model_by_five_commands(blocks: bool, tmp_path:
     chances = found["probability of yes"]
     assert chances[0] > 0.5 > chances[1]
     assert chances[1] < chances[2] < chances[0]  # of nothing known
+
+
+def test_a_schema_by_itself_shows_its_target(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(
+        '[columns]\na = [0, 1]\n[target]\nname = "y"\nbounds = [0, 1]\n'
+    )
+    shown = run("schema", "--check", tmp_path / "s.toml").stdout
+    assert "  a  number\n  y  number    the target\n" in shown

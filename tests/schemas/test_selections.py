@@ -238,6 +238,7 @@ MANY: dict[str, Any] = {
 }
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_categories_and_indicators_are_single_features(container: str) -> None:
     rng, n = np.random.default_rng(0), 4000

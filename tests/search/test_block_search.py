@@ -44,6 +44,7 @@ def cases(loss: str) -> list[tuple[Blocks, np.ndarray]]:
     return [(case, case.scores()) for case in found]
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_scores_lists_and_mistakes_are_those_of_brute_force(loss: str) -> None:
     for case, scores in cases(loss):

@@ -86,7 +86,7 @@ def nth_truth(index: int, loss: str) -> Truth:
     return Truth(nth_case(index, loss))
 
 
-@pytest.mark.grid(every=8)
+@pytest.mark.grid(every=29)
 @pytest.mark.parametrize(("loss", "start"), CHUNKS)
 def test_searches_equal_brute_force(loss: str, start: int) -> None:
     for index in range(start, start + CHUNK):
@@ -135,7 +135,7 @@ SWITCHES = {
 }
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.grid(every=11)
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_every_path_gives_the_same_answers(switch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What only large problems need, forced upon small ones."""
@@ -160,6 +160,7 @@ STORAGES = {
 }
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("storage", STORAGES)
 def test_storage_does_not_matter(storage: str) -> None:
     for loss, index in SOME:
@@ -172,6 +173,7 @@ def test_storage_does_not_matter(storage: str) -> None:
         truth.check_top(search.top(problem, 5), 5)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("loss", PROBLEMS)
 def test_score_and_interval_equal_brute_force(loss: str) -> None:
     for index in range(PROBLEMS[loss]):
@@ -210,6 +212,7 @@ def test_coarse_fits_enclose_the_score(loss: str) -> None:
             assert high - low <= (share + 1e-10) * unit
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_lists_of_scores_equal_brute_force(loss: str) -> None:
     """What samplers and leaves of the tree use: many fits at once, from a common start."""

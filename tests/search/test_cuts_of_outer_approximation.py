@@ -64,7 +64,7 @@ class Truth:
         return self.excess(cut, scale) > 1e-9 * self.scale
 
 
-@pytest.mark.grid(every=13)
+@pytest.mark.grid(every=29)
 @pytest.mark.parametrize(("loss", "index"), CASES)
 def test_every_cut_of_a_search_lies_below_every_score(
     loss: str, index: int, received: list[Given]
@@ -126,6 +126,7 @@ def test_tangents_at_any_point_are_valid_and_touch_near_a_support(loss: str) -> 
     assert touched >= 10
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("loss", ALL_LOSSES)
 def test_a_cut_that_is_too_high_is_noticed(loss: str) -> None:
     caught = 0

@@ -191,7 +191,7 @@ ASKED = [
 ]
 
 
-@pytest.mark.grid(every=13)
+@pytest.mark.grid(every=4, of=3)
 @pytest.mark.parametrize(("name", "index"), ASKED)
 def test_every_claim_holds_against_brute_force(
     name: str, index: int, capfd: pytest.CaptureFixture[str]
@@ -718,6 +718,7 @@ def gurobi() -> None:
         pytest.skip(f"gurobipy has no licence here: {error}")
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.usefixtures("gurobi")
 @pytest.mark.parametrize("index", [0, 2, 6, 8, 12, 20, 24, 30, 36, 1, 3, 4, 5])
 @pytest.mark.parametrize("name", GUROBI)
@@ -740,6 +741,7 @@ def test_gurobi_at_a_limit_is_honest(name: str, limits: Limits) -> None:
         ask_and_check(nth_truth(index), GUROBI[name](1e-5), limits=limits)
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.usefixtures("gurobi")
 @pytest.mark.parametrize("units", UNITS, ids=str)
 @pytest.mark.parametrize("name", GUROBI)
@@ -749,6 +751,7 @@ def test_gurobi_in_other_units(
     check_units(GUROBI[name], units, capfd)
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.usefixtures("gurobi")
 @pytest.mark.parametrize("name", GUROBI)
 def test_gurobi_with_large_columns_and_a_small_target(name: str) -> None:

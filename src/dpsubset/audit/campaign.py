@@ -94,6 +94,33 @@ AUDITED |= {f"{name}, {shape}": AUDITED[name] for shape in _SHAPED for name in _
 class Finding:
     """All audits of one mechanism with one loss under one relation.
 
+    Parameters
+    ----------
+    mechanism : str
+        The mechanism's name.
+    loss : str
+        The loss of the problems.
+    neighbours : {"replace-one", "add-remove"}
+        Which tables count as neighbours.
+    pairs : int
+        How many pairs of tables were compared exactly.
+    epsilon : float
+        The epsilon that is claimed.
+    delta : float
+        The delta that is claimed.
+    largest : float
+        The largest log ratio of chances that was found.
+    beyond : float
+        The largest mass beyond epsilon that was found.
+    violations : tuple of (int, Violation)
+        What exceeds the claim, with the number of its family; -1 for the worst neighbour.
+    followed : float
+        The p-value of draws against the exact distribution.
+    sampled : SampledReport
+        What draws alone could prove.
+    replayed : ReplayReport
+        What differed but the release.
+
     Examples
     --------
     >>> sampled = SampledReport(0.4, 0.99, 1000, 1.0, 0.0)
@@ -136,6 +163,31 @@ def campaign(
     """Audit mechanisms by name: exactly on so many pairs, by draws, and by replay.
 
     Each finding comes as soon as it is there; `made` are further mechanisms by name.
+
+    Parameters
+    ----------
+    mechanisms : sequence of str
+        Names of mechanisms; all by default.
+    losses : sequence of str
+        Names of losses; all by default.
+    relations : sequence of str
+        "replace-one", "add-remove" or both.
+    pairs : int
+        How many pairs of tables are compared exactly, at least.
+    epsilon : float
+        The epsilon that mechanisms are made with.
+    draws : int
+        How many draws the audit by sampling makes.
+    seed : int
+        Where the synthetic tables and the draws begin.
+    made : dict, optional
+        Further mechanisms, or others by known names: functions from a problem, epsilon and a
+        relation.
+
+    Yields
+    ------
+    Finding
+        All audits of one mechanism, loss and relation, as soon as they are done.
 
     Examples
     --------

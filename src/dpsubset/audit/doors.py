@@ -96,6 +96,27 @@ class Door:
 class DoorFinding:
     """The audit of one door with one loss under one relation, over all containers of tables.
 
+    Parameters
+    ----------
+    door : str
+        The estimator or method that was audited.
+    loss : str
+        Its loss.
+    neighbours : {"replace-one", "add-remove"}
+        Which tables count as neighbours.
+    pairs : int
+        How many pairs of tables were compared.
+    epsilon : float
+        The epsilon that is claimed.
+    largest : float
+        The largest log ratio that was found.
+    worst : str
+        The container and the pair where it was found.
+    refused : int
+        How many tables were refused, in whatever container.
+    moved : int
+        How many rows of the problem one row of the table changed, at most.
+
     Examples
     --------
     >>> DoorFinding("csv", "huber", "replace-one", 9, 1.0, 0.5, "pair 2", refused=0, moved=1).passed
@@ -129,6 +150,26 @@ def doors(
     seed: int = 0,
 ) -> Iterator[DoorFinding]:
     """Audit estimators and coefficient methods by name, each on at least so many pairs.
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+        Names of estimators and methods; all by default.
+    relations : sequence of str
+        "replace-one", "add-remove" or both.
+    losses : sequence of str, optional
+        Names of losses; all that a door takes by default.
+    pairs : int
+        How many pairs of tables are compared, at least.
+    epsilon : float
+        The epsilon that is claimed.
+    seed : int
+        Where the synthetic tables begin.
+
+    Yields
+    ------
+    DoorFinding
+        The audit of one door, loss and relation, as soon as it is done.
 
     Examples
     --------

@@ -31,6 +31,19 @@ Law = dict[tuple[int, ...], float]
 class Violation:
     """A pair of tables that a mechanism tells apart better than it guarantees.
 
+    Parameters
+    ----------
+    pair : int
+        Which of the pairs, counted from 0.
+    tables : pair of int
+        The places of its two tables.
+    support : tuple of int or None
+        The support whose chances differ most; None is a refusal.
+    epsilon : float
+        The log ratio of its chances.
+    delta : float
+        The mass beyond the claimed epsilon.
+
     Examples
     --------
     >>> Violation(3, (0, 4), (1, 2), 1.5, 0.25).support
@@ -55,6 +68,19 @@ class Violation:
 @dataclass(frozen=True)
 class ExactReport:
     """What an exact audit found: the largest log ratio, and the largest mass beyond epsilon.
+
+    Parameters
+    ----------
+    claimed : Guarantee
+        What the mechanism guarantees.
+    pairs : int
+        How many pairs were compared.
+    epsilon : float
+        The largest log ratio of chances.
+    delta : float
+        The largest mass beyond the claimed epsilon.
+    violations : tuple of Violation
+        Pairs beyond the guarantee; none, if it is kept.
 
     Examples
     --------
@@ -113,6 +139,22 @@ def exact(
 ) -> ExactReport:
     """Compare the distribution of a mechanism on a table with those on neighbouring tables.
 
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is audited.
+    problem : Problem
+        A problem small enough to list its supports.
+    neighbours : iterable of Problem
+        Its neighbours, as `neighbouring` makes them.
+    laws : Laws, optional
+        Scores that several audits of the same problems share.
+
+    Returns
+    -------
+    ExactReport
+        The largest ratio, and what exceeds the guarantee.
+
     Examples
     --------
     >>> import numpy as np
@@ -137,6 +179,24 @@ def exact_pairs(
 
     `rows` counts the rows of the tables that the problems were made of; without it the problems'
     own rows are compared, as a mechanism sees them.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is audited.
+    problems : sequence of Problem
+        Problems of the same public shape.
+    pairs : iterable of pairs of int
+        Which of them are neighbours, by their places.
+    laws : Laws, optional
+        Scores that several audits of the same problems share.
+    rows : sequence of Counter, optional
+        The rows of the tables that the problems were made of.
+
+    Returns
+    -------
+    ExactReport
+        The largest ratio, and what exceeds the guarantee.
 
     Examples
     --------

@@ -34,6 +34,15 @@ class Family:
 
     `rows` counts the rows as they were before a problem was made of them, if that matters.
 
+    Parameters
+    ----------
+    problems : tuple of Problem
+        The problems.
+    pairs : tuple of pairs of int
+        Which of them are neighbours, by their places.
+    rows : tuple of Counter, optional
+        The rows of the tables that they were made of.
+
     Examples
     --------
     >>> import numpy as np
@@ -73,6 +82,24 @@ def families(
     support that one row replaces by another, while a third column carries nearly all (T6). The
     shape of the problems: so many of the columns; "size auto", up to so many (T34); or "groups" of
     one to three columns, of which each row has one direction, or one column (T32).
+
+    Parameters
+    ----------
+    loss : str or Loss
+        The loss of the problems.
+    neighbours : {"replace-one", "add-remove"}
+        Which tables count as neighbours.
+    random_state : int
+        Where the tables begin.
+    kind : {"small", "wide", "extremal", "swap"}
+        The kind of the tables.
+    shape : {"columns", "size auto", "groups"}
+        The shape of the problems.
+
+    Yields
+    ------
+    Family
+        Problems, and which of them are neighbours.
 
     Examples
     --------

@@ -51,6 +51,17 @@ class _Seen:
 class Difference:
     """Something but the release that differs between the first table and a neighbour.
 
+    Parameters
+    ----------
+    kind : str
+        What differs: an exception, a warning, printed text, the generator.
+    neighbour : int
+        Which neighbour, counted from 0.
+    first : str
+        What was seen with the first table.
+    other : str
+        What was seen with the neighbour.
+
     Examples
     --------
     >>> Difference("printed words", 3, "a", "b").neighbour
@@ -76,6 +87,13 @@ class Difference:
 @dataclass(frozen=True)
 class ReplayReport:
     """What differed, and how many neighbours were tried.
+
+    Parameters
+    ----------
+    differences : tuple of Difference
+        What differed; empty, if nothing did.
+    neighbours : int
+        How many neighbours were tried.
 
     Examples
     --------
@@ -113,6 +131,22 @@ def replay(
 
     Compared are exceptions and their words, the guarantee, warnings, printed and logged text, and
     the state of the generator afterwards. A function gets a problem and a generator.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+        What is audited; a function gets a problem and a generator.
+    problem : Problem
+        The first table.
+    neighbours : iterable of Problem
+        Its neighbours.
+    random_state : int
+        The random bits that all share.
+
+    Returns
+    -------
+    ReplayReport
+        What differed.
 
     Examples
     --------

@@ -25,6 +25,19 @@ Draw = Callable[[Problem, int, np.random.Generator | None], Iterable[Hashable]]
 class SampledReport:
     """A lower bound on epsilon, at a confidence, against what is claimed.
 
+    Parameters
+    ----------
+    epsilon : float
+        What epsilon is at least.
+    confidence : float
+        The chance that this holds.
+    draws : int
+        How many draws were made of each table.
+    claimed_epsilon : float
+        What is claimed.
+    claimed_delta : float
+        The delta that is claimed.
+
     Examples
     --------
     >>> SampledReport(0.4, 0.99, 1000, claimed_epsilon=1.0, claimed_delta=0.0).passed
@@ -68,6 +81,30 @@ def sampled(
     tables; both directions are tried, and share the risk. A mechanism is drawn from as it is; a
     function gets a problem, a number and a generator, and returns so many outcomes, in which case
     the claimed epsilon and delta are to be given.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+        What is audited; a function gets a problem, a number and a generator.
+    problem : Problem
+        A table.
+    neighbour : Problem
+        A neighbouring one.
+    draws : int
+        How many draws are made of each.
+    confidence : float
+        The chance that the bound holds.
+    random_state : int, optional
+        Where the draws begin; by default the operating system says.
+    epsilon : float, optional
+        What is claimed, if a function is audited.
+    delta : float
+        The delta that is claimed, if a function is audited.
+
+    Returns
+    -------
+    SampledReport
+        A lower bound on epsilon, against what is claimed.
 
     Examples
     --------

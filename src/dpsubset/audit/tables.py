@@ -48,6 +48,22 @@ def neighbouring(
 
     Under add-remove, a row is added or removed; under replace-one, replaced.
 
+    Parameters
+    ----------
+    problem : Problem
+        A problem.
+    count : int
+        How many neighbours.
+    neighbours : {"replace-one", "add-remove"}
+        Which tables count as neighbours.
+    random_state : int
+        Where the new rows begin.
+
+    Returns
+    -------
+    list of Problem
+        Problems that differ from the first in one row.
+
     Examples
     --------
     >>> X = np.eye(3); problem = Problem(X, X[:, 0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)

@@ -27,6 +27,22 @@ def worst(
     the distributions move apart: in the largest log ratio, and with delta in the mass beyond
     epsilon. Under add-remove every row is removed once, too.
 
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is audited.
+    problem : Problem
+        A small problem.
+    starts : int
+        From how many random corners to climb.
+    random_state : int
+        Where these begin.
+
+    Returns
+    -------
+    (Problem, ExactReport)
+        The worst neighbour, and its audit.
+
     Examples
     --------
     >>> from dpsubset import Exponential, Problem

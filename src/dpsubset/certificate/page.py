@@ -135,9 +135,11 @@ def _released(record: Mapping[str, Any]) -> str:
         )
     else:
         shown = f"<ul>{''.join(f'<li>{_escaped(name)}</li>' for name in names)}</ul>"
+    drawn = "window" if "window_share" in record["asked"] else "bounds"
+    labels = {"offset": "offset", "target_bounds": f"{drawn} of the target, drawn privately"}
     more = [
         (label, _said(released[key]))
-        for key, label in (("offset", "offset"), ("target_bounds", "bounds of the target"))
+        for key, label in labels.items()
         if released.get(key) is not None
     ]
     return shown + (fields_html(more) if more else "")
@@ -168,7 +170,8 @@ def _budget(spend: Spend | None) -> str:
         ("left after it", spend.left),
     )
     rows = [(name, f"{e:.12g}", f"{d:.12g}") for name, (e, d) in lines]
-    entry = paragraph_html(f"Entry {spend.entry.number} of the ledger, charged on {spend.day}.")
+    by = "" if spend.entry.by is None else f" by {spend.entry.by}"
+    entry = paragraph_html(f"Entry {spend.entry.number} of the ledger, charged on {spend.day}{by}.")
     return rows_html(("", "epsilon", "delta"), rows) + entry
 
 

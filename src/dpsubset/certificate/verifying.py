@@ -25,6 +25,15 @@ __all__ = ["Check", "Verdict", "verify"]
 class Check:
     """One check: what was looked at, whether it holds (None: it was not looked at), and why.
 
+    Parameters
+    ----------
+    name : str
+        What was looked at.
+    holds : bool or None
+        Whether it holds; None if it was not looked at.
+    why : str
+        What was found, in words.
+
     Examples
     --------
     >>> print(Check("ledger", None, "no ledger was given"))
@@ -43,6 +52,13 @@ class Check:
 @dataclass(frozen=True)
 class Verdict:
     """All checks of one release, and the checksum of its record.
+
+    Parameters
+    ----------
+    sha256 : str
+        The checksum of the record.
+    checks : tuple of Check
+        What was checked.
 
     Examples
     --------
@@ -220,8 +236,9 @@ def _charged(ledger: Ledger, record: Mapping[str, Any]) -> str:
         alike = [e.number for e in ledger.history() if same_question(e, record)]
         near = f"; entry {alike[-1]} asks the same, and holds another answer" if alike else ""
         raise _Fault(f"no entry holds this release{near}")
+    by = "" if spend.entry.by is None else f" by {printable(spend.entry.by)}"
     return (
-        f"entry {spend.entry.number} of {spend.day}; epsilon {rounded_up(spend.before[0])} of "
+        f"entry {spend.entry.number} of {spend.day}{by}; epsilon {rounded_up(spend.before[0])} of "
         f"{spend.budget[0]:.12g} was spent before it, {spend.left[0]:.12g} was left after it"
     )
 

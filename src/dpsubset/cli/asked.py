@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar
 
 from dpsubset.cli.options import named, size_of
@@ -135,10 +136,11 @@ def _public(source: Source) -> Path:
         raise InputError("--schema and --bounds are both given: leave --bounds, its old name, out")
     found = source.schema or source.bounds
     if found is None:
+        target = "" if source.target is None else f" --target {quote(source.target)}"
         raise InputError(
             "--schema is missing: what the columns may hold, their bounds (--bounds) or levels, "
-            f"must be public knowledge. `dpsubset schema {source.table} --output schema.toml` "
-            "writes a template to fill in"
+            f"must be public knowledge. `dpsubset schema {source.table}{target} --output "
+            "schema.toml` writes a template to fill in"
         )
     return found
 

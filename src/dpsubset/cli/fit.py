@@ -31,6 +31,7 @@ def fit(
     table_name: options.TableName = None,
     private_target_bounds: options.PrivateTargetBounds = False,
     ledger: options.Ledger = None,
+    by: options.By = None,
     report: options.Report = None,
     as_json: options.Json = False,
     quiet: Annotated[
@@ -72,7 +73,7 @@ def fit(
                     model = ask(Model, source, given, classes_needed=True)
                     method, nothing = model.method, model.fit_problem(model.rehearsal())
                     method.prepare(nothing, seeded=_seeded(given))
-                    budget = as_ledger(ledger)
+                    budget = as_ledger(ledger, by)
                     rows = read(model, table)
                     quick = as_quick_as_possible([model], rows)
                 with quick:

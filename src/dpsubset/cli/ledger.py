@@ -73,9 +73,10 @@ def _print_ledger(ledger: Ledger) -> None:
         )
         shown = ", ".join(printable(str(name)) for name in names)
         unnamed = " (table unnamed)" if entry.table is None else ""
+        by = "" if entry.by is None else f"by {printable(entry.by)}: "
         typer.echo(
             f"{entry.number:>4}  {entry.time}  epsilon {rounded_up(entry.guarantee.epsilon):<8} "
-            f"delta {rounded_up(entry.guarantee.delta):<8} {entry.outcome:<9} "
+            f"delta {rounded_up(entry.guarantee.delta):<8} {entry.outcome:<9} {by}"
             f"{printable(entry.guarantee.mechanism)}{unnamed}: {shown}"
         )
     conditions = dict.fromkeys(e.guarantee.condition for e in history if e.guarantee.condition)

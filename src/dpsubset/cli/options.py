@@ -97,6 +97,14 @@ Ledger = Annotated[
         rich_help_panel=PRIVACY,
     ),
 ]
+By = Annotated[
+    str | None,
+    typer.Option(
+        help="Who makes the release, for the entry of the ledger: a person or an office. Nobody "
+        "checks it.",
+        rich_help_panel=PRIVACY,
+    ),
+]
 Report = Annotated[
     Path | None,
     typer.Option(

@@ -62,7 +62,8 @@ def _check(path: Path, table: Path | None, as_json: bool) -> None:
 
     names = None if table is None else read_names(table)
     book = check_file(path, names, {} if table is None else read_types(table))
-    shown = names or list(book.columns)
+    target = None if book.target is None else book.target_name
+    shown = names or [*book.columns, *([] if target is None else [target])]
     kinds = {name: type(book.column(name)).__name__.lower() for name in shown}
     if as_json:
         typer.echo(json.dumps({"columns": kinds, "target": book.target_name}))

@@ -27,6 +27,7 @@ def select(
     private_target_bounds: options.PrivateTargetBounds = False,
     memory: options.Memory = None,
     ledger: options.Ledger = None,
+    by: options.By = None,
     output: Annotated[
         Path | None,
         typer.Option(help="Write the release to this file as JSON.", rich_help_panel="Output"),
@@ -73,7 +74,7 @@ def select(
                     *(table, target, schema, bounds, features, classes, table_name),
                     *(private_target_bounds, memory),
                 )
-                outcome = select_columns(source, ledger, given)
+                outcome = select_columns(source, ledger, given, by)
             # Neither a full disk nor a closed terminal may lose a release that was paid for.
             try:
                 if as_json:

@@ -72,7 +72,9 @@ class Outcome:
         return decimal_sum(line.guarantee.delta for line in self.lines if line.spent)
 
 
-def select_columns(source: Source, ledger: Path | None, options: dict[str, Any]) -> Outcome:
+def select_columns(
+    source: Source, ledger: Path | None, options: dict[str, Any], by: str | None = None
+) -> Outcome:
     """Check everything that does not need the rows, read them, release.
 
     Raises
@@ -86,7 +88,7 @@ def select_columns(source: Source, ledger: Path | None, options: dict[str, Any])
         stored = is_stored(source.table)
         asking = ask_stored if stored else ask
         asked = [asking(Selection, source, given) for given in _each(options)]
-        budget = as_ledger(ledger)
+        budget = as_ledger(ledger, by)
         rows = read_stored(asked[0], source) if stored else read(asked[0], source.table)
         quick = as_quick_as_possible(asked, rows)
     with quick:

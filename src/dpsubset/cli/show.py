@@ -88,7 +88,9 @@ def _print_release(console: Console, outcome: Outcome, line: Line) -> None:
         console.print(f"offset {offset:.6g}")
     bounds = (line.record["released"] or {}).get("target_bounds")
     if bounds is not None:
-        console.print(f"target's bounds {bounds[0]:.6g} to {bounds[1]:.6g}")
+        window = "window_share" in line.record["asked"]
+        name = "window" if window else "bounds"
+        console.print(f"target's {name} {bounds[0]:.6g} to {bounds[1]:.6g}")
     _print_guarantee(console, line.guarantee)
 
 

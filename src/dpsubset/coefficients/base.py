@@ -30,6 +30,17 @@ class Coefficients:
     Where features are groups of columns, `support` holds features, and the values are those of
     `problem.features.columns(support)`, in that order.
 
+    Parameters
+    ----------
+    support : tuple of int
+        The features.
+    values : tuple of float
+        Their coefficients.
+    guarantee : Guarantee
+        What is guaranteed.
+    asked : mapping, optional
+        The public settings.
+
     Examples
     --------
     >>> promise = Guarantee("objective perturbation", 1.0, "replace-one", 2.0)

@@ -15,6 +15,7 @@ from dpsubset.arrays import Floats
 from dpsubset.checks import positive, whole
 from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
 from dpsubset.coefficients.minimum import minimise
+from dpsubset.docstrings import documented
 from dpsubset.errors import InputError
 from dpsubset.privacy import Randomness
 from dpsubset.problem import Problem, check_problem
@@ -48,6 +49,7 @@ class Constants:
     mask: float  # scale of the noise that hides it
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class ObjectivePerturbation(CoefficientMechanism):
     """Minimise the loss plus ridge, plus a random linear term, over the ball (T27).
@@ -58,9 +60,9 @@ class ObjectivePerturbation(CoefficientMechanism):
 
     Parameters
     ----------
-    epsilon, delta, neighbours, ledger
-        As for every method; with delta = 0 the linear term has a Gamma-distributed length, with
-        delta > 0 it is Gaussian.
+    delta : float
+        With 0 the linear term has a Gamma-distributed length, and privacy is pure; above 0 it is
+        Gaussian.
     row_bound : float, optional
         Rows whose norm on the support is larger are scaled down to it. By default the largest norm
         that the bounds allow, x_bound sqrt(size), so that no row is changed.
@@ -224,6 +226,22 @@ def objective_perturbation(
     problem: Problem, support: Iterable[int], epsilon: float, **options: Any
 ) -> Coefficients:
     """Release coefficients on a support by objective perturbation; options as for the class.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    support : iterable of int
+        The features, public already.
+    epsilon : float
+        The budget of the release.
+    **options : dict
+        Further parameters of `ObjectivePerturbation`.
+
+    Returns
+    -------
+    Coefficients
+        The coefficients, and what they guarantee.
 
     Examples
     --------

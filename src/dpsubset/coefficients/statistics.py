@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
+from dpsubset.docstrings import documented
 from dpsubset.errors import InputError
 from dpsubset.losses.squared import fit_moments
 from dpsubset.privacy import Guarantee, Randomness
@@ -56,6 +57,7 @@ def blocks_sensitivity(widths: Sequence[int], neighbours: str) -> float:
     return min(replaced, 2 * added, statistics_sensitivity(size, neighbours))
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class NoisyStatistics(CoefficientMechanism):
     """Add Laplace noise to X'X and X'y on the support, then solve; squared loss only (T28).
@@ -152,6 +154,22 @@ def noisy_statistics(
     problem: Problem, support: Iterable[int], epsilon: float, **options: Any
 ) -> Coefficients:
     """Release least-squares coefficients by noisy statistics; options as for the class.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    support : iterable of int
+        The features, public already.
+    epsilon : float
+        The budget of the release.
+    **options : dict
+        Further parameters of `NoisyStatistics`.
+
+    Returns
+    -------
+    Coefficients
+        The coefficients, and what they guarantee.
 
     Examples
     --------

@@ -33,6 +33,15 @@ _SHOWN = 20  # names in one message
 class TableBounds:
     """Bounds of the features, by name, and of a target that needs some; the digest of the file.
 
+    Parameters
+    ----------
+    columns : dict of str to pair
+        The bounds of each feature.
+    target : pair or None
+        The bounds of the target; None for labels.
+    sha256 : str
+        The checksum of the file.
+
     Examples
     --------
     >>> TableBounds({"age": (0.0, 120.0)}, None, "ab12").columns["age"]
@@ -61,6 +70,11 @@ def read_bounds(
         The target; None if it holds labels, which have no bounds.
     known : iterable of str, optional
         All columns of the table: a name outside them is a mistake. Features and target, if None.
+
+    Returns
+    -------
+    TableBounds
+        The bounds of features and target.
 
     Examples
     --------

@@ -24,6 +24,16 @@ _TRUTH = {"true": "1", "false": "0"}
 def check_classes(classes: Sequence[str]) -> tuple[str, str]:
     """Check the classes that were named: two, and different as numbers, too.
 
+    Parameters
+    ----------
+    classes : sequence of str
+        What was named.
+
+    Returns
+    -------
+    pair of str
+        The two classes.
+
     Examples
     --------
     >>> check_classes(["no", " yes"])

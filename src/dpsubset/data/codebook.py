@@ -33,7 +33,7 @@ from typing import Any
 from dpsubset.data.category import Category, Ignored
 from dpsubset.data.cells import kind_of
 from dpsubset.data.columns import PRIVATE, Column, Truth
-from dpsubset.data.described import as_level, column_of, unbounded
+from dpsubset.data.described import STILL_EMPTY, TRUTH, as_level, column_of, unbounded
 from dpsubset.errors import InputError, at_once, without_context
 
 __all__ = ["Codebook", "check_file", "is_bounds_only", "read_toml"]
@@ -47,6 +47,25 @@ class Codebook:
     """Columns by their names or by patterns, and the target; it may fit many tables.
 
     `classes` are those of a target of labels, as they were written.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+        What columns hold, by names or patterns.
+    fallback : Column, optional
+        What all others hold.
+    target_name : str, optional
+        The name of the target.
+    target : Column, optional
+        What the target holds.
+    classes : pair, optional
+        The classes of a target of labels.
+    rows : int, optional
+        The number of rows, if that is public.
+    note : str, optional
+        What the file says of itself.
+    where : str
+        How error messages call it.
 
     Examples
     --------
@@ -86,13 +105,19 @@ class Codebook:
         sections = [_section(given, name, where) for name in ("columns", "default", "target")]
         lines, default, target = sections
         named = [name for name in lines if isinstance(name, str)]
-        _, rows, _, fallback, own, *columns = at_once(
+        empty = [name for name in named if lines[name] in ([], "")]  # as a template has them
+        _, _, rows, _, fallback, own, *columns = at_once(
             partial(_refuse_extra, extra, where),
+            partial(_refuse, empty, f"{where}: {STILL_EMPTY}"),
             partial(_rows, given.get("rows"), where),
             partial(_note, given.get("note"), where),
             lambda: column_of(default, f"{where}: [default]") if default else None,
             partial(_target, target, lines, where),
-            *(partial(column_of, lines[n], f"{where}: column {n!r}") for n in named),
+            *(
+                partial(column_of, lines[n], f"{where}: column {n!r}")
+                for n in named
+                if n not in empty
+            ),
         )
         return cls(
             dict(zip(named, columns, strict=True)),
@@ -248,6 +273,20 @@ def _target(
 def check_file(path: Path, names: Sequence[str] | None, types: Mapping[str, Any]) -> Codebook:
     """Read a schema file, with the names and types of a table if there is one; tell all faults.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+    names : sequence of str or None
+        The columns of a table.
+    types : mapping of str to type
+        The types that a table declares.
+
+    Returns
+    -------
+    Codebook
+        What the file says.
+
     Examples
     --------
     >>> import tempfile
@@ -305,6 +344,16 @@ def read_toml(path: Path) -> dict[str, Any]:
 def is_bounds_only(path: Path) -> bool:
     """Say whether a file is one of bounds alone, as `--bounds` has always taken them.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    bool
+        Whether it holds bounds and nothing else.
+
     Examples
     --------
     >>> import tempfile
@@ -328,7 +377,7 @@ def is_bounds_only(path: Path) -> bool:
 
 def _is_old(line: Any) -> bool:
     """Say whether a line is a pair of bounds, or a wrong one."""
-    if isinstance(line, dict) or line in ("0/1", "ignore"):
+    if isinstance(line, dict) or line in (*TRUTH, "ignore"):
         return False
     if not isinstance(line, list) or not line:
         return True

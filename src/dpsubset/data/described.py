@@ -24,18 +24,18 @@ from dpsubset.data.columns import (
 from dpsubset.data.dates import Dates, as_moment, reads_dates
 from dpsubset.errors import InputError
 
-__all__ = ["LARGEST_LEVELS", "as_level", "column_of", "unbounded"]
+__all__ = ["LARGEST_LEVELS", "STILL_EMPTY", "TRUTH", "as_level", "column_of", "unbounded"]
 
 LARGEST_LEVELS = 1000
 
+TRUTH = ("0/1", "yes/no", "true/false")  # one kind: each takes the words of all
 _SHORT = (
-    '[lower, upper], [first-date, last-date], ["level", "level", ...], "0/1" for a truth value, or '
-    '"ignore"'
+    '[lower, upper], [first-date, last-date], ["level", "level", ...], "0/1" or "yes/no" for a '
+    'truth value, or "ignore"'
 )
-_EMPTY = (
-    "{} is still empty. Fill it in from public knowledge, a codebook or a form, not from the "
-    f"table: {_SHORT}"
-)
+_FILL = f"from public knowledge, a codebook or a form, not from the table: {_SHORT}"
+_EMPTY = f"{{}} is still empty. Fill it in {_FILL}"
+STILL_EMPTY = f"still empty: {{}}. Fill them in {_FILL}"
 
 
 def column_of(given: Any, what: str) -> Column:
@@ -50,7 +50,7 @@ def column_of(given: Any, what: str) -> Column:
         return _from_table(given, what)
     if given in ([], ""):
         raise InputError(_EMPTY.format(what))
-    if given == "0/1":
+    if given in TRUTH:
         return Truth()
     if given == "ignore":
         return Ignored()
@@ -123,7 +123,7 @@ def _within(given: Any, lower: float, upper: float) -> bool:
 
 
 def _truth(given: dict[str, Any], what: str, words: dict[str, Any]) -> Column:
-    if given["truth"] not in (True, "0/1"):
+    if given["truth"] not in (True, *TRUTH):
         raise InputError(f"{what}: truth must be true")
     missing = given.get("missing")
     if missing not in (None, "indicator"):

@@ -42,6 +42,24 @@ def read_table(
     With `labels` the target holds two classes, named by `classes` or read off the column, and
     becomes -1 and +1.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+    target : str
+        The target's name.
+    features : sequence of str, optional
+        The columns to choose from.
+    labels : bool
+        Whether the target holds two classes.
+    classes : pair of str, optional
+        The classes, as public knowledge.
+
+    Returns
+    -------
+    Table
+        Columns and target.
+
     Raises
     ------
     InputError
@@ -78,6 +96,18 @@ def read_cells(path: Path, wanted: Sequence[str]) -> pl.DataFrame:
     Nothing fails because of what a row holds: fields that a line lacks are missing, those it has
     too many are left out, and bytes that are no text are replaced.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+    wanted : sequence of str
+        The columns.
+
+    Returns
+    -------
+    polars.DataFrame
+        Their cells.
+
     Examples
     --------
     >>> import tempfile
@@ -106,6 +136,18 @@ def read_cells(path: Path, wanted: Sequence[str]) -> pl.DataFrame:
 
 def read_columns(path: Path, columns: Sequence[str]) -> NDArray[np.floating]:
     """Read some columns of a CSV or Parquet file, all numbers, in the order asked for.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    columns : sequence of str
+        The columns.
+
+    Returns
+    -------
+    array of shape (n, p)
+        Their numbers.
 
     Examples
     --------

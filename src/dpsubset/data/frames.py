@@ -45,6 +45,13 @@ class EntryError(InputError, TypeError):
 class Table(NamedTuple):
     """What a selection is asked of: columns to choose from, and a target, row by row.
 
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n, p)
+        The columns.
+    y : array or series of shape (n,)
+        The target.
+
     Examples
     --------
     >>> Table([[1.0], [2.0]], [0.0, 1.0]).y
@@ -61,6 +68,16 @@ def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
     Data frames of any library that narwhals knows (pandas, polars, pyarrow, ...) go one way. Arrays
     of numbers, and data frames stored as one block, are not copied. All columns that are no numbers
     are told at once.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n, p)
+        A table of numbers.
+
+    Returns
+    -------
+    (array or sparse matrix, tuple of str or None)
+        The numbers, and the names of the columns.
 
     Examples
     --------

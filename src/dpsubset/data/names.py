@@ -33,6 +33,16 @@ T = TypeVar("T")
 def read_names(path: Path) -> tuple[str, ...]:
     """Return the column names of a CSV or Parquet file; no row is read.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    tuple of str
+        The names.
+
     Raises
     ------
     InputError
@@ -66,6 +76,16 @@ def read_names(path: Path) -> tuple[str, ...]:
 def read_types(path: Path) -> dict[str, Any]:
     """Return the types that a Parquet file declares for its columns; a CSV file declares none.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    dict of str to type
+        The types, by column.
+
     Examples
     --------
     >>> import tempfile
@@ -86,6 +106,16 @@ def read_types(path: Path) -> dict[str, Any]:
 def looks_headless(names: Iterable[str]) -> bool:
     """Say whether names are numbers, as in a file whose first line is a row of the table.
 
+    Parameters
+    ----------
+    names : iterable of str
+        The first line of a file.
+
+    Returns
+    -------
+    bool
+        Whether all of them are numbers.
+
     Examples
     --------
     >>> looks_headless(["age", "2024"]), looks_headless(["age", "y"])
@@ -102,6 +132,24 @@ def pick_features(
     never: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return the columns to choose from: those the user named, or all but the target.
+
+    Parameters
+    ----------
+    names : sequence of str
+        All columns.
+    target : str
+        The target.
+    features : sequence of str or None
+        What the user named.
+    always : sequence of str
+        Columns that are always included.
+    never : sequence of str
+        Columns that never are.
+
+    Returns
+    -------
+    tuple of str
+        The columns to choose from.
 
     Examples
     --------

@@ -39,6 +39,25 @@ class Schema:
     ones. `ignored` are columns of the table that are no feature, `rows` the number of rows, if that
     is public.
 
+    Parameters
+    ----------
+    names : tuple of str or None
+        The names of the columns; None where they have none.
+    limits : pair of arrays
+        The lower and upper bounds of the columns.
+    target : Target
+        What the target holds.
+    target_name : str, optional
+        Its name.
+    picked : bool
+        Whether the columns were picked among those of the table.
+    columns : tuple of Column, optional
+        What each may hold, and what a missing cell counts as.
+    ignored : tuple of str
+        Columns of the table that are no feature.
+    rows : int, optional
+        The number of rows, if that is public.
+
     Examples
     --------
     >>> schema = Schema.from_dict({

@@ -35,6 +35,11 @@ def open_table(path: str | os.PathLike[str], *, memory: int | str | None = None)
     memory : int or str, optional
         How many bytes tiles of the table may take, such as "2GB"; 1 GB if not given.
 
+    Returns
+    -------
+    Store
+        The table, of which blocks are read when they are needed.
+
     Examples
     --------
     >>> import numpy as np, tempfile

@@ -20,7 +20,7 @@ _HEADER = """\
 # break the privacy guarantee. `dpsubset schema --check FILE TABLE` names all that is wrong.
 #
 #   age = [0, 120]                      a number; values outside are clipped
-#   smoker = "0/1"                      a truth value: 0 and 1, true and false, yes and no
+#   smoker = "yes/no"                   a truth value: yes and no, true and false, 0 and 1; or "0/1"
 #   region = ["north", "south"]         a category with its levels; any other value is "other"
 #   visit = [2019-01-01, 2024-12-31]    a date
 #   id = "ignore"                       no feature
@@ -67,6 +67,20 @@ def schema_template(
     names: Sequence[str], target: str | None = None, types: Mapping[str, Any] | None = None
 ) -> str:
     r"""Return a schema file whose lines are still empty, but for what types declare.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns.
+    target : str, optional
+        The target.
+    types : mapping of str to type, optional
+        The types that a file declares.
+
+    Returns
+    -------
+    str
+        A file to fill in.
 
     Examples
     --------

@@ -19,3 +19,7 @@ def __getattr__(name: str) -> Any:
     if name in _FILES:
         return getattr(import_module(f"dpsubset.estimators.{_FILES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,17 +6,18 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import (
     _check_feature_names_in,
     check_is_fitted,
     validate_data,
 )
 
+from dpsubset.checks import whole
 from dpsubset.data.frames import Table, as_matrix
 from dpsubset.data.schema import Schema
 from dpsubset.data.stores import as_store
@@ -26,6 +27,7 @@ from dpsubset.errors import InputError, at_once
 from dpsubset.estimators.misuse import Lineage, warn_of_fitted_steps, warn_of_refits
 from dpsubset.estimators.schemas import as_schema, with_names
 from dpsubset.losses import Loss, as_loss
+from dpsubset.mechanisms.measurement import measurement_of
 from dpsubset.privacy.shown import fields_html
 from dpsubset.problem import Problem
 from dpsubset.question import default_loss
@@ -53,7 +55,75 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     """An estimator whose parameters are the fields of a `Selection`, by scikit-learn's names.
 
     As a data class it does what scikit-learn asks of a constructor: it stores what was given.
+
+    Parameters
+    ----------
+    n_features_to_select : int or "auto", default=5
+        Number of columns to select, those of `always_include` counted, the intercept not. With
+        "auto" their number is found, too, and released with them under the same epsilon: from
+        nothing but `always_include` up to `max_features`. For the mechanisms "permute-and-flip",
+        "exponential" and "stepwise".
+    max_features : int, default=10
+        With "auto" the most columns to select, counted as above; all, if there are fewer. The
+        noise is that of a selection of so many.
+    false_columns : float, default=0.05
+        With "auto" about how many of the selected columns explain nothing, on average: a number
+        above 0, up to 1. The smaller it is, the more a column must explain to be selected.
+    epsilon : float, default=1.0
+        The privacy budget.
+    bounds_X : pair (lower, upper) or mapping {name: (lower, upper)}
+        Public bounds of the columns: two numbers, two arrays of length p, or pairs by column name.
+        A sparse table needs lower = -upper.
+    schema : Schema, dict or path, default=None
+        What is public about the table, in place of `bounds_X`, `bounds_y` and `classes`: numbers
+        with bounds, truth values, categories with levels, dates, and what missing values count as
+        (docs/schema.md). A category is one feature, in or out as a whole. Nothing that a row holds
+        makes a fit fail then.
+    loss : str or Loss, default=None
+        The loss whose best subset is wanted, on the scale [-1, 1]: by default "logistic"
+        where `classes` are named; for numbers "huber:0.2", and "squared" within a private window
+        (`window_share`) from epsilon n = 1000 on, or where n is private. For a target of numbers:
+        "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
+        "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
+        "huber:0.1"; or give an object of `dpsubset.losses`.
+    mechanism : str or mechanism, default="permute-and-flip"
+        "permute-and-flip", "exponential", "top-r", "mistakes", "stepwise", or one of the baselines
+        "markov-chain", "sample-aggregate" and "lasso-stability"; or a mechanism object, which
+        brings its own epsilon, neighbours and limits. Where its guarantee is weaker than its
+        epsilon (finite trials, a condition on the data), `fit` warns.
+    neighbours : {"replace-one", "add-remove"}, default="replace-one"
+        Which tables count as neighbours. Under "add-remove" the number of rows is private.
+    clip : float, default=1.0
+        Clip columns and target to this share of their bounds, around the middle, before they are
+        mapped onto [-1, 1]. Where most values lie near the middle, 0.5 halves the rows that a
+        selection needs; where they lie near one of the bounds it does harm.
+    radius : float, default=None
+        Largest Euclidean norm of the coefficients, on the scale [-1, 1]; if not given
+        1.5 / sqrt(size + 1) within a window, 0.5 without, and 1 for labels.
+    ridge : float, default=10.0
+        Weight of the coefficients' squared norm.
+    always_include, exclude : sequence of names or indices, default=()
+        Columns that are part of every selection, and columns that are part of none.
+    fit_intercept : bool, default=True
+        Add a constant column that is always included. Public bounds are rarely centred at the
+        mean of the data; without a constant, a column that merely sits away from the middle of
+        its bounds serves as one, and is selected in place of a column that explains the target.
+        The price is one more coefficient: under `radius`, in `ridge` and in the sensitivity, where
+        s becomes s + 1; for squared loss that is (1 + radius sqrt(s + 1))^2.
+    max_seconds : float, default=None
+        After this time of work on the release, refuse with `UnprovenError`: nothing is released,
+        and the budget counts as spent. Whether the limit is reached depends on the data, which is
+        outside the guarantee. A mechanism object has limits of its own.
+    random_state : None, int or numpy.random.Generator, default=None
+        None draws from the operating system: a real release. Anything else is for experiments
+        only; the guarantee then says that it does not protect against anyone who knows the seed.
+    ledger : Ledger or path, default=None
+        A budget that the fit is charged to before it begins; BudgetError if too little is left.
+    table_name : str, default=None
+        What the table is called in records; a ledger is for one table, and refuses another name.
     """
+
+    _asked: ClassVar[type[Selection]] = Selection
 
     n_features_to_select: Any = 5
     max_features: Any = 10
@@ -74,6 +144,56 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     random_state: Any = None
     ledger: Any = None
     table_name: Any = None
+
+    def measurement(self, n_samples: int, n_features: int) -> Any:
+        """Return an OpenDP measurement that fits a copy of this estimator, as OpenDP's own have it.
+
+        Its argument is a pair (X, y) of the public shape, its answer a fitted estimator. A
+        `Context` of OpenDP holds such a pair and the budget, and runs the measurement once.
+
+        Parameters
+        ----------
+        n_samples : int
+            The number of rows. Under add-remove it is private: any guess will do.
+        n_features : int
+            The number of columns; with a schema those that it ignores are counted, too.
+
+        Returns
+        -------
+        opendp.Measurement
+            What `context(...)` takes, from (X, y) to the fitted estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsubset import SubsetSelector
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 3))
+        >>> selector = SubsetSelector(n_features_to_select=1, bounds_X=(-1, 1), bounds_y=(-1, 1))
+        >>> fit = selector.set_params(epsilon=50.0).measurement(n_samples=200, n_features=3)
+        >>> fit.map(1), fit((X, X[:, 1])).get_support(indices=True)
+        (50.0, array([1]))
+        """
+        if self.random_state is not None:
+            raise InputError("a measurement is of real releases: leave random_state out")
+        kept = clone(self)  # what the map says is what is run
+        selection, problem = kept._ask(self._asked, *self._blank(n_samples, n_features))
+        known = n_samples if selection.made.neighbours == "replace-one" else None
+
+        def fitted(X: Any, y: Any) -> Any:
+            copied = clone(kept)
+            copied._lineage = Lineage()  # OpenDP counts how often it is run
+            return copied.fit(X, y)
+
+        shape = known, kept.n_features_in_
+        return measurement_of(selection.guarantee(problem), shape, fitted, "ExtrinsicObject")
+
+    def _blank(self, rows: Any, columns: Any) -> tuple[Any, Any]:
+        """Return a table of a public shape in which nothing is said."""
+        rows, columns = whole(rows, "n_samples", 1), whole(columns, "n_features", 1)
+        if self.schema is not None:
+            return np.full((rows, columns), None), np.full(rows, None)
+        classes = getattr(self, "classes", None)
+        return np.zeros((rows, columns)), np.full(rows, 0.0 if classes is None else classes[0])
 
     def _ask(self, kind: type[S], X: Any, y: Any) -> tuple[S, Problem]:
         """Read a table, and state the selection and the problem it poses; nothing is spent."""

@@ -16,6 +16,7 @@ from dpsubset.arrays import Floats
 from dpsubset.data.bounds import narrowed
 from dpsubset.data.frames import MISSING, as_matrix
 from dpsubset.data.target import Target
+from dpsubset.docstrings import documented
 from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
 from dpsubset.estimators.schemas import with_names
@@ -30,7 +31,39 @@ __all__ = ["SubsetClassifier", "SubsetRegressor"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _SubsetModel(Asking):
-    """A sparse linear model: private columns, then private coefficients on them."""
+    """A sparse linear model: private columns, then private coefficients on them.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The budget of the whole fit. A mechanism object brings its own epsilon, and what it leaves
+        of this goes to the coefficients.
+    offset_share : float, default=None
+        The part of it that buys an offset of all predictions: the target's centre (Huber's, or the
+        median for squared loss), or the log odds of the second class. Columns are selected around
+        it, coefficients are fitted around it, and where epsilon is too small for coefficients the
+        model falls back to it. By default 50 / (epsilon n), at least 0.01 and at most 0.9; under
+        add-remove, where n is private, n is the schema's `rows`; without them 0.1. 0 is none.
+    selection_share : float, default=0.5
+        The part of the rest that the selection may spend.
+    coefficients : {"objective-perturbation", "noisy-statistics"}
+        How coefficients are made private. The default was best in all measurements.
+    coefficient_loss : str or Loss, default=None
+        What the coefficients minimise: by default Huber's loss with c = 0.2 on the scale [-1, 1],
+        and squared loss for noisy statistics.
+    coefficient_radius : float, default=None
+        Largest norm of the coefficients on the scale [-1, 1]: by default 2, for squared loss 1.
+    coefficient_ridge : float, default=None
+        Weight of their squared norm; objective perturbation takes more where it must. By default
+        as much as keeps the noise small, by a rule with epsilon and the number of rows (T42), so
+        that a model with too little budget is not worse than none; under add-remove by the
+        schema's `rows`, and 0 without them.
+    delta : float, default=0.0
+        With delta > 0 objective perturbation draws Gaussian noise, and the guarantee is
+        (epsilon, delta); a selection that has a delta of its own adds it.
+    """
+
+    _asked = Model
 
     selection_share: Any = 0.5
     coefficients: Any = "objective-perturbation"
@@ -97,6 +130,7 @@ class _SubsetModel(Asking):
         return tags
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class SubsetRegressor(RegressorMixin, _SubsetModel):  # type: ignore[misc]
     """Linear regression on a few columns, both chosen and fitted under differential privacy.
@@ -111,39 +145,15 @@ class SubsetRegressor(RegressorMixin, _SubsetModel):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_features_to_select, max_features, false_columns, bounds_X, bounds_y, schema, loss, \
-mechanism, neighbours, clip, radius, ridge, always_include, exclude, fit_intercept, max_seconds, \
-random_state, ledger, table_name
-        Those of `SubsetSelector`, for the selection. A mechanism object brings its own epsilon,
-        and what it leaves of the model's epsilon goes to the coefficients.
-    epsilon : float, default=1.0
-        The budget of the whole fit.
-    offset_share : float, default=None
-        The part of it that buys an offset of all predictions: the target's centre (Huber's, or the
-        median for squared loss), or the log odds of the second class. Columns are selected around
-        it, coefficients are fitted around it, and where epsilon is too small for coefficients the
-        model falls back to it. By default 50 / (epsilon n), at least 0.01 and at most 0.9; under
-        add-remove, where n is private, n is the schema's `rows`; without them 0.1. 0 is none.
+    bounds_y : pair (lower, upper), or "private"
+        Public bounds of the target. "private" draws them from the table, with a part of epsilon,
+        as for `SubsetSelector`.
     target_bounds_share : float, default=0.1
         With bounds_y="private": the part of epsilon that buys bounds of the target (T37). They are
         released, as `bounds_y_`.
-    selection_share : float, default=0.5
-        The part of the rest that the selection may spend.
-    coefficients : {"objective-perturbation", "noisy-statistics"}
-        How coefficients are made private. The default was best in all measurements.
-    coefficient_loss : str or Loss, default=None
-        What the coefficients minimise: by default Huber's loss with c = 0.2 on the scale [-1, 1],
-        and squared loss for noisy statistics.
-    coefficient_radius : float, default=None
-        Largest norm of the coefficients on the scale [-1, 1]: by default 2, for squared loss 1.
-    coefficient_ridge : float, default=None
-        Weight of their squared norm; objective perturbation takes more where it must. By default
-        as much as keeps the noise small, by a rule with epsilon and the number of rows (T42), so
-        that a model with too little budget is not worse than none; under add-remove by the
-        schema's `rows`, and 0 without them.
-    delta : float, default=0.0
-        With delta > 0 objective perturbation draws Gaussian noise, and the guarantee is
-        (epsilon, delta); a selection that has a delta of its own adds it.
+    window_share : float or "auto", default=None
+        The part of epsilon that buys a window of the target for the selection, as for
+        `SubsetSelector`; coefficients are fitted within the bounds.
 
     Attributes
     ----------
@@ -225,11 +235,12 @@ random_state, ledger, table_name
         return super()._plan_target(y)
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
     """A linear classifier of two classes on a few columns, chosen and fitted privately.
 
-    Parameters and guarantees are those of `SubsetRegressor`, but for these.
+    What is guaranteed, and what is not, is as for `SubsetRegressor`.
 
     Parameters
     ----------

@@ -12,6 +12,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsubset.data.frames import as_matrix
+from dpsubset.docstrings import documented
 from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
 from dpsubset.estimators.schemas import picked_columns
@@ -20,6 +21,7 @@ from dpsubset.selection import Selection
 __all__ = ["SubsetSelector"]
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     """Select the columns that best explain a target, under differential privacy.
@@ -37,22 +39,6 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_features_to_select : int or "auto", default=5
-        Number of columns to select, those of `always_include` counted, the intercept not. With
-        "auto" their number is found, too, and released with them under the same epsilon: from
-        nothing but `always_include` up to `max_features`. For the mechanisms "permute-and-flip",
-        "exponential" and "stepwise".
-    max_features : int, default=10
-        With "auto" the most columns to select, counted as above; all, if there are fewer. The
-        noise is that of a selection of so many.
-    false_columns : float, default=0.05
-        With "auto" about how many of the selected columns explain nothing, on average: a number
-        above 0, up to 1. The smaller it is, the more a column must explain to be selected.
-    epsilon : float, default=1.0
-        The privacy budget.
-    bounds_X : pair (lower, upper) or mapping {name: (lower, upper)}
-        Public bounds of the columns: two numbers, two arrays of length p, or pairs by column name.
-        A sparse table needs lower = -upper.
     bounds_y : pair (lower, upper), or "private"
         Public bounds of the target of a regression loss; labels have none. "private" draws them
         from the table, with a part of epsilon: around two private quantiles, on a grid of round
@@ -67,18 +53,6 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
         "auto" is 200 / (epsilon n), at least 0.001 and at most 0.1; 0.1 under add-remove, where n
         is private. By default "auto" where no loss is named and epsilon n is 1000 or more, or n is
         private; 0 otherwise. The window is released, as `release_.target_bounds`.
-    schema : Schema, dict or path, default=None
-        What is public about the table, in place of `bounds_X`, `bounds_y` and `classes`: numbers
-        with bounds, truth values, categories with levels, dates, and what missing values count as
-        (docs/schema.md). A category is one feature, in or out as a whole. Nothing that a row holds
-        makes a fit fail then.
-    loss : str or Loss, default=None
-        The loss whose best subset is wanted, on the scale [-1, 1]: by default "logistic"
-        where `classes` are named; for numbers "huber:0.2", and "squared" within a private window
-        (`window_share`) from epsilon n = 1000 on, or where n is private. For a target of numbers:
-        "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
-        "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
-        "huber:0.1"; or give an object of `dpsubset.losses`.
     classes : pair, default=None
         The two classes of a classification loss, as public knowledge. Without it they are read
         off the labels, and a table that holds only one class, or a third, is refused: as with
@@ -89,47 +63,12 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
     class_weights : pair or mapping {class: weight}, default=None
         Public weights of the two `classes`, which must be named: rows of a class count as often.
         "balanced" is refused: such weights are computed from the table.
-    mechanism : str or mechanism, default="permute-and-flip"
-        "permute-and-flip", "exponential", "top-r", "mistakes", "stepwise", or one of the baselines
-        "markov-chain", "sample-aggregate" and "lasso-stability"; or a mechanism object, which
-        brings its own epsilon, neighbours and limits. Where its guarantee is weaker than its
-        epsilon (finite trials, a condition on the data), `fit` warns.
-    neighbours : {"replace-one", "add-remove"}, default="replace-one"
-        Which tables count as neighbours. Under "add-remove" the number of rows is private.
-    clip : float, default=1.0
-        Clip columns and target to this share of their bounds, around the middle, before they are
-        mapped onto [-1, 1]. Where most values lie near the middle, 0.5 halves the rows that a
-        selection needs; where they lie near one of the bounds it does harm.
-    radius : float, default=None
-        Largest Euclidean norm of the coefficients, on the scale [-1, 1]; if not given
-        1.5 / sqrt(size + 1) within a window, 0.5 without, and 1 for labels.
-    ridge : float, default=10.0
-        Weight of the coefficients' squared norm.
-    always_include, exclude : sequence of names or indices, default=()
-        Columns that are part of every selection, and columns that are part of none.
-    fit_intercept : bool, default=True
-        Add a constant column that is always included. Public bounds are rarely centred at the
-        mean of the data; without a constant, a column that merely sits away from the middle of
-        its bounds serves as one, and is selected in place of a column that explains the target.
-        The price is one more coefficient: under `radius`, in `ridge` and in the sensitivity, where
-        s becomes s + 1; for squared loss that is (1 + radius sqrt(s + 1))^2.
     offset_share : float, default=0.0
         The part of epsilon that buys an offset of all predictions, for mechanisms by name: a
         private median of the target, or the log odds of the second of the two `classes`. It is
         released with the columns, as `release_.offset`. The constant shares `radius` with the
         coefficients; where the target lies far from the middle of its bounds, or a class is rare,
         a small radius leaves little for the columns without an offset.
-    max_seconds : float, default=None
-        After this time of work on the release, refuse with `UnprovenError`: nothing is released,
-        and the budget counts as spent. Whether the limit is reached depends on the data, which is
-        outside the guarantee. A mechanism object has limits of its own.
-    random_state : None, int or numpy.random.Generator, default=None
-        None draws from the operating system: a real release. Anything else is for experiments
-        only; the guarantee then says that it does not protect against anyone who knows the seed.
-    ledger : Ledger or path, default=None
-        A budget that the fit is charged to before it begins; BudgetError if too little is left.
-    table_name : str, default=None
-        What the table is called in records; a ledger is for one table, and refuses another name.
 
     Attributes
     ----------

@@ -43,6 +43,16 @@ def register(kind: type[Loss]) -> type[Loss]:
     Run `dpsubset.losses.check` on it first: a wrong conjugate or largest value breaks the privacy
     of every release.
 
+    Parameters
+    ----------
+    kind : type
+        A subclass of Loss with a name of its own.
+
+    Returns
+    -------
+    type
+        The same class.
+
     Examples
     --------
     >>> from dpsubset.losses import Huber
@@ -68,6 +78,16 @@ def as_loss(loss: str | Loss) -> Loss:
     """Return the loss of that name, or the loss itself.
 
     A number after a colon is the loss's parameter.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A name, perhaps with a parameter, or a loss.
+
+    Returns
+    -------
+    Loss
+        The loss.
 
     Examples
     --------

@@ -30,6 +30,17 @@ class Fit:
 
     `point` is the dual point that proves `dual`, one number a row.
 
+    Parameters
+    ----------
+    coefficients : array
+        The coefficients.
+    primal : float
+        The value that they reach.
+    dual : float
+        What no coefficients can be below.
+    point : array
+        The dual point that proves it, one number a row.
+
     Examples
     --------
     >>> import numpy as np

@@ -49,6 +49,17 @@ def check(loss: Loss, *, y_bound: float = 1.0, t_bound: float = 2.0, random_stat
     t_bound, so choose them as your data has them. A check by numbers finds faults, it proves
     nothing.
 
+    Parameters
+    ----------
+    loss : Loss
+        The loss.
+    y_bound : float
+        The largest target.
+    t_bound : float
+        The largest prediction.
+    random_state : int
+        Where the numbers to try begin.
+
     Examples
     --------
     >>> from dpsubset.losses import Huber

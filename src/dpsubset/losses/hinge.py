@@ -14,7 +14,7 @@ __all__ = ["Hinge"]
 
 
 class Hinge(Loss):
-    """l(y, t) = max(0, 1 - y t).
+    """Hinge loss: l(y, t) = max(0, 1 - y t).
 
     Examples
     --------

@@ -32,9 +32,14 @@ def rise(middle: float, half: float, c: float) -> float:
 
 
 class Huber(Loss):
-    """l(y, t) = d^2 for d = |y - t| up to c, 2 c d - c^2 beyond.
+    """Huber's loss: l(y, t) = d^2 for d = |y - t| up to c, 2 c d - c^2 beyond.
 
     For large c it is the squared loss; for small c, l / (2 c) is nearly the absolute loss.
+
+    Parameters
+    ----------
+    c : float
+        Where the parabola ends and the line begins.
 
     Examples
     --------

@@ -17,9 +17,14 @@ __all__ = ["HuberHinge"]
 
 
 class HuberHinge(Loss):
-    """l(y, t) = 0 for margins y t from 1 + h on, 1 - y t up to 1 - h, a parabola between.
+    """Smooth hinge loss: 0 for margins y t from 1 + h on, 1 - y t up to 1 - h, between a parabola.
 
     As smooth as objective perturbation needs, where hinge loss is not (T27).
+
+    Parameters
+    ----------
+    h : float
+        Half the width of the parabola.
 
     Examples
     --------

@@ -15,7 +15,7 @@ __all__ = ["Logistic"]
 
 
 class Logistic(Loss):
-    """l(y, t) = log(1 + exp(-y t)).
+    """Logistic loss: l(y, t) = log(1 + exp(-y t)).
 
     Examples
     --------

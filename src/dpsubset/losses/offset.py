@@ -19,10 +19,17 @@ OFFSETTABLE = (Hinge, Logistic, HuberHinge)
 
 
 class Offset(Changed):
-    """l(y, t + offset) for a loss l of labels: the coefficients need not explain the offset.
+    """A loss of labels with an offset: l(y, t + offset), which coefficients need not explain.
 
     The offset must be public: released privately, or known beforehand. It favours one of the
     classes, so they must be named.
+
+    Parameters
+    ----------
+    loss : Loss
+        A loss of labels.
+    offset : float
+        What all predictions begin with; public.
 
     Examples
     --------

@@ -59,7 +59,12 @@ class _Pinball(Loss):
 
 
 class Quantile(_Pinball):
-    """l(y, t) = tau (y - t) where t is below y, (1 - tau) (t - y) where it is above.
+    """Quantile loss: tau (y - t) where t is below y, (1 - tau) (t - y) where it is above.
+
+    Parameters
+    ----------
+    tau : float
+        The quantile, between 0 and 1.
 
     Examples
     --------
@@ -80,7 +85,7 @@ class Quantile(_Pinball):
 
 
 class Absolute(_Pinball):
-    """l(y, t) = |y - t|: twice the quantile loss at 1/2.
+    """Absolute loss: l(y, t) = |y - t|, twice the quantile loss at 1/2.
 
     Examples
     --------

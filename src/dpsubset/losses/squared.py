@@ -41,7 +41,7 @@ def fit_moments(
 
 
 class Squared(Loss):
-    """l(y, t) = (y - t)^2.
+    """Squared loss: l(y, t) = (y - t)^2.
 
     Examples
     --------

@@ -20,10 +20,17 @@ _LEAST, _MOST = 1e-3, 1e3
 
 
 class Weighted(Changed):
-    """w_y l(y, t) for a loss l of labels and public weights of the two classes.
+    """A loss of labels, weighted: w_y l(y, t) with public weights of the two classes.
 
     The weights must be public: never balanced by the table. They favour one of the classes, so
     these must be named.
+
+    Parameters
+    ----------
+    loss : Loss
+        A loss of labels.
+    weights : pair of float
+        Public weights of the two classes.
 
     Examples
     --------

@@ -59,6 +59,23 @@ class Release:
     within which the target was looked at, if they were drawn, too. `levels` are those of the
     released columns that have some, by name.
 
+    Parameters
+    ----------
+    support : tuple of int
+        The released columns, by their places.
+    guarantee : Guarantee
+        What is guaranteed.
+    columns : tuple of str, optional
+        The names of the released columns.
+    asked : mapping, optional
+        The public settings.
+    offset : float, optional
+        What all predictions start from.
+    target_bounds : pair of float, optional
+        Bounds of the target that were drawn.
+    levels : mapping, optional
+        Levels of the released columns that have some.
+
     Examples
     --------
     >>> Release((1, 4), Guarantee("exponential mechanism", 1.0, "replace-one", 4.0))
@@ -113,7 +130,8 @@ class Release:
         bounds = []
         if self.target_bounds is not None:
             lower, upper = self.target_bounds
-            bounds = [("target's bounds", f"{lower:.6g} to {upper:.6g}")]
+            name = "target's window" if "window_share" in self.asked else "target's bounds"
+            bounds = [(name, f"{lower:.6g} to {upper:.6g}")]
         return [("columns", self._columns()), *offset, *bounds]
 
     def _columns(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from scipy.special import logsumexp
 
 from dpsubset.arrays import Floats
+from dpsubset.docstrings import documented
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.privacy import Guarantee
 from dpsubset.privacy.guarantee import with_bounded_range
@@ -15,6 +16,7 @@ from dpsubset.sampling.pieces import Support
 __all__ = ["Exponential"]
 
 
+@documented
 class Exponential(Mechanism):
     """P(S) proportional to exp(-kappa R(S)): pure epsilon-DP without any condition (T4).
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
+from dpsubset.docstrings import documented
 from dpsubset.mechanisms.peeling import Peeling, Scorer
 from dpsubset.problem import Problem
 
@@ -19,6 +20,7 @@ __all__ = ["Kendall", "agreement"]
 _MOVED = {"replace-one": 2.0, "add-remove": 1.5}
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class Kendall(Peeling):
     """Choose features by Kendall's rank correlation (Dick, Gillenwater and Joseph, NeurIPS 2023).
@@ -35,8 +37,6 @@ class Kendall(Peeling):
     ----------
     epsilon : float
         The budget of one release; every round gets the same part of it.
-    neighbours, limits, ledger
-        As for every mechanism.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive, whole
+from dpsubset.docstrings import documented
 from dpsubset.errors import InputError
 from dpsubset.limits import Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
@@ -40,6 +41,7 @@ _CURVATURE = 0.25
 _MOST_BLOCKS = 100_000
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class LassoStability(Mechanism):
     """The lasso's support, if it is far from changing; otherwise a refusal (T26).
@@ -70,8 +72,8 @@ class LassoStability(Mechanism):
         curvature that the chosen columns must have, as a share of n x_bound^2 between 0 and 1. The
         default share of 1/4 asks for a spread of half the bound; where more is known, more passes
         the test sooner. All public: never derive them from the table.
-    neighbours, limits
-        As for every mechanism; a block counts as a node.
+    limits : Limits, optional
+        Limits on the work, at which nothing is released; a block counts as a node.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from dpsubset.checks import one_of, whole
 from dpsubset.cuts import cut_maker
 from dpsubset.cuts.region import root
 from dpsubset.cuts.start import complete
+from dpsubset.docstrings import documented
 from dpsubset.errors import InputError, UnprovenError
 from dpsubset.limits import REFUSED, Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
@@ -33,6 +34,7 @@ _HELD = 1 << 22  # columns outside the supports of all chains at once
 _PATH = 512  # columns that a lasso path is followed on
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class MarkovChain(Mechanism):
     """The exponential mechanism's distribution in the limit; after finitely many steps, unknown.
@@ -46,8 +48,6 @@ class MarkovChain(Mechanism):
 
     Parameters
     ----------
-    epsilon, neighbours, sensitivity
-        As for every mechanism.
     steps : int
         Length of a chain.
     start : "random", "marginal", "lasso" or "greedy"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -11,11 +12,12 @@ import numpy as np
 from dpsubset.checks import yes_or_no
 from dpsubset.errors import InputError
 from dpsubset.mechanisms.base import Mechanism
+from dpsubset.privacy import Guarantee
 from dpsubset.privacy.exports import check_unconditional
 from dpsubset.privacy.noise import opendp
 from dpsubset.problem import Problem
 
-__all__ = ["as_measurement"]
+__all__ = ["as_measurement", "measurement_of"]
 
 
 def as_measurement(mechanism: Mechanism, problem: Problem, *, concentrated: bool = False) -> Any:
@@ -27,6 +29,20 @@ def as_measurement(mechanism: Mechanism, problem: Problem, *, concentrated: bool
     `concentrated` zero-concentrated. Needs the extra `opendp`; OpenDP takes our word for the
     guarantee, which its feature "honest-but-curious" stands for.
 
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is to be released.
+    problem : Problem
+        Everything public; its rows are not used.
+    concentrated : bool
+        Whether to account by zero-concentrated privacy.
+
+    Returns
+    -------
+    opendp.Measurement
+        From (X, y) to a list of places.
+
     Examples
     --------
     >>> from dpsubset import Exponential
@@ -34,41 +50,67 @@ def as_measurement(mechanism: Mechanism, problem: Problem, *, concentrated: bool
     >>> as_measurement(Exponential(1.0), problem).map(2)
     2.0
     """
+    mechanism = copy(mechanism)  # what the map says is what is run
+    replaced = mechanism.neighbours == "replace-one"
+
+    def release(X: Any, y: Any) -> list[int]:
+        return list(mechanism.release(problem.with_rows(np.asarray(X), np.asarray(y))).support)
+
+    return measurement_of(
+        mechanism.guarantee(problem),
+        (problem.n_rows if replaced else None, problem.design.n_columns),
+        release,
+        "Vec<i32>",
+        concentrated=concentrated,
+    )
+
+
+def measurement_of(
+    guarantee: Guarantee,
+    shape: tuple[int | None, int],
+    release: Callable[[Any, Any], Any],
+    kind: str,
+    *,
+    concentrated: bool = False,
+) -> Any:
+    """Return an OpenDP measurement of tables (X, y) of a public shape; no rows: they are private.
+
+    `release` is what is run, `kind` the type that OpenDP has for what it returns.
+    """
     dp = opendp()
     dp.enable_features("honest-but-curious")
-    mechanism = copy(mechanism)  # what the map says is what is run
-    promise = mechanism.guarantee(problem)
-    check_unconditional(promise)
-    measure, privacy_map = _measure(dp, promise.epsilon, promise.delta, None)
+    check_unconditional(guarantee)
+    measure, privacy_map = _measure(dp, guarantee.epsilon, guarantee.delta, None)
     if yes_or_no(concentrated, "concentrated"):
-        rho = promise.zcdp()
+        rho = guarantee.zcdp()
         if rho is None:
             raise InputError("a mechanism with a delta has no zero-concentrated guarantee")
-        measure, privacy_map = _measure(dp, promise.epsilon, 0.0, rho)
-    replaced = promise.neighbours == "replace-one"
+        measure, privacy_map = _measure(dp, guarantee.epsilon, 0.0, rho)
+    rows, columns = shape
 
     def is_table(given: Any) -> bool:
         if not isinstance(given, tuple) or len(given) != 2:
             return False
-        X, y = (np.asarray(part) for part in given)
-        rows = y.shape == (problem.n_rows,) if replaced else y.ndim == 1
-        return rows and X.shape == (y.size, problem.design.n_columns)
+        here, target = (getattr(part, "shape", None) or np.shape(part) for part in given)
+        good = len(target) == 1 and tuple(here) == (target[0], columns)
+        return good and rows in (None, target[0])
 
-    def release(table: Any) -> list[int]:
+    def run(table: Any) -> Any:
         if not is_table(table):
             raise InputError(
                 "the measurement takes a pair (X, y) with the columns of its problem, and under "
                 "replace-one with its number of rows"
             )
-        return list(mechanism.release(problem.with_rows(*map(np.asarray, table))).support)
+        return release(*table)
 
+    counted = "any number of" if rows is None else str(rows)
     return dp.m.make_user_measurement(
-        dp.user_domain("tables (X, y) of public shape", is_table),
-        dp.user_distance("rows replaced" if replaced else "rows added or removed"),
+        dp.user_domain(f"tables (X, y) with {counted} rows and {columns} columns", is_table),
+        dp.user_distance("rows added or removed" if rows is None else "rows replaced"),
         measure,
-        release,
+        run,
         privacy_map,
-        TO="Vec<i32>",
+        TO=kind,
     )
 
 

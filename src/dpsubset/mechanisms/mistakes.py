@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 from dpsubset import search
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive
+from dpsubset.docstrings import documented
 from dpsubset.errors import InputError
 from dpsubset.limits import Allowance, Limits
 from dpsubset.mechanisms.base import Sampler
@@ -31,6 +32,7 @@ __all__ = ["Mistakes"]
 _GAP = {"replace-one": "twice the sensitivity", "add-remove": "the sensitivity"}
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class Mistakes(Searching):
     """Supports weigh as much as the best with the same number of columns outside the best (T6).
@@ -41,8 +43,8 @@ class Mistakes(Searching):
 
     Parameters
     ----------
-    epsilon, neighbours, sensitivity, limits, ledger
-        As for every mechanism; with delta the test is paid from epsilon, too.
+    epsilon : float
+        The budget of one release; with delta the test is paid from it, too.
     delta : float, optional
         The chance with which the test may pass wrongly; choose it below 1/n.
     test_share : float
@@ -50,8 +52,6 @@ class Mistakes(Searching):
     otherwise : "refuse" or "exponential"
         What happens if the test does not pass: RefusedError, or the exponential mechanism with
         what the test left.
-    solver, accept_gap
-        As for every mechanism that searches; a solver with a tolerance has no delta.
 
     Examples
     --------

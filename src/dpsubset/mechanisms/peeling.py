@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from dpsubset.arrays import Floats
+from dpsubset.docstrings import documented
 from dpsubset.limits import Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.permute_and_flip import race_law
@@ -27,6 +28,7 @@ Scorer = Callable[[tuple[int, ...]], Floats]
 _KEPT = 4096  # lists of scores that are kept for further draws
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class Peeling(Mechanism):
     """Rounds of permute-and-flip over single features, each with the same part of epsilon (T43).

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 from dpsubset.arrays import Floats
+from dpsubset.docstrings import documented
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.problem import Problem
 from dpsubset.sampling import sizes
@@ -15,6 +16,7 @@ from dpsubset.sampling.pieces import Support
 __all__ = ["PermuteAndFlip"]
 
 
+@documented
 class PermuteAndFlip(Mechanism):
     """Pure epsilon-DP without any condition; never less likely than EM to give the best (T8, T9).
 

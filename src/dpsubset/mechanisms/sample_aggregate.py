@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 
 from dpsubset.arrays import Floats
 from dpsubset.checks import positive, whole
+from dpsubset.docstrings import documented
 from dpsubset.errors import InputError
 from dpsubset.limits import Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
@@ -37,6 +38,7 @@ _WIDEST = 1e5
 _CHUNK = 1 << 21
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class SampleAggregate(Mechanism):
     """Blocks of rows vote for t features each; the t largest counts plus Laplace noise win (T25).
@@ -58,8 +60,8 @@ class SampleAggregate(Mechanism):
         block's free columns (X, y, t) and returns indices of them, of which the first t different
         features count; it must depend on its arguments alone and keep nothing between calls.
         Whatever it raises or warns of stays inside, and that block votes for nothing.
-    neighbours, limits
-        As for every mechanism; a block counts as a node.
+    limits : Limits, optional
+        Limits on the work, at which nothing is released; a block counts as a node.
 
     Examples
     --------

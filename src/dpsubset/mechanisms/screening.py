@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsubset.arrays import Floats
+from dpsubset.docstrings import documented
 from dpsubset.mechanisms.peeling import Peeling, Scorer
 from dpsubset.problem import Problem
 
@@ -15,6 +16,7 @@ __all__ = ["Screening"]
 _GRID = 2.0**15  # entries on it have products whose sums have no rounding (as in T28)
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class Screening(Peeling):
     """Choose the features whose products with the target are largest, one after another.
@@ -28,8 +30,6 @@ class Screening(Peeling):
     ----------
     epsilon : float
         The budget of one release; every round gets the same part of it.
-    neighbours, limits, ledger
-        As for every mechanism.
 
     Examples
     --------

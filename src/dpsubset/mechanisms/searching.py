@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpsubset.checks import yes_or_no
+from dpsubset.docstrings import documented
 from dpsubset.errors import InputError, UnprovenError, without_context
 from dpsubset.limits import REFUSED
 from dpsubset.mechanisms.base import Mechanism
@@ -17,14 +18,13 @@ from dpsubset.search import Found, as_solver
 __all__ = ["Searching"]
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class Searching(Mechanism):
     """A mechanism on the answers of a search.
 
     Parameters
     ----------
-    epsilon, neighbours, sensitivity, limits
-        As for every mechanism.
     solver : str or Solver
         "branch-and-bound", whose answers are exact, or one that proves to a tolerance.
     accept_gap : bool

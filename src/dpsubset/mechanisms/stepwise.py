@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from dpsubset.arrays import Floats
 from dpsubset.checks import whole
 from dpsubset.cuts.supports import EMPTY, list_supports
+from dpsubset.docstrings import documented
 from dpsubset.limits import Allowance
 from dpsubset.mechanisms.base import Mechanism, Sampler
 from dpsubset.mechanisms.permute_and_flip import race_law
@@ -29,6 +30,7 @@ _KEPT = 256  # steps whose partitions are kept for further draws
 _NODES = 10**9
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class Stepwise(Mechanism):
     """Choose `at_once` columns by permute-and-flip, keep them, choose the next (T35).
@@ -48,8 +50,6 @@ class Stepwise(Mechanism):
         The budget of one release; every step gets the same part of it.
     at_once : int
         How many columns a step chooses; all of them at once is `PermuteAndFlip`.
-    neighbours, sensitivity, limits, ledger
-        As for every mechanism.
 
     Examples
     --------

@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from dpsubset import search
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, whole
+from dpsubset.docstrings import documented
 from dpsubset.errors import InputError
 from dpsubset.mechanisms.base import Sampler
 from dpsubset.mechanisms.searching import Searching
@@ -35,14 +36,13 @@ def _log_share(count: int, total: int) -> float:
     return math.log1p(-float(left)) if left < 0.5 else math.log(count) - math.log(total)
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class TopR(Searching):
     """The R best supports keep their weight, all others share that of the R-th (paper, Alg. 1).
 
     Parameters
     ----------
-    epsilon, neighbours, sensitivity, limits
-        As for every mechanism.
     count : int, optional
         The paper's R, from 2 to the number of supports; by default 2 + (p - s) s, at most all.
     trials : int or math.inf
@@ -51,8 +51,6 @@ class TopR(Searching):
     accounting : "paper" or "sharp"
         How a finite T is paid for: the paper's epsilon', which needs the number of rows and so
         exists under replace-one only, or the sharper bound of T5, valid for both relations.
-    solver, accept_gap
-        As for every mechanism that searches.
 
     Examples
     --------

@@ -48,6 +48,11 @@ def plotting() -> Any:
 def check_picture(path: Path) -> None:
     """Refuse a picture that could not be drawn, before any work.
 
+    Parameters
+    ----------
+    path : Path
+        Where the picture is to go.
+
     Examples
     --------
     >>> check_picture(Path("plan.png"))
@@ -123,6 +128,15 @@ def plan_figure(plan: Plan) -> Any:
 def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:
     """Plot the share of true releases over rows, as PNG or SVG by the ending of the name.
 
+    Parameters
+    ----------
+    answer : Answer
+        What `rows_for` found.
+    setting : Setting
+        What it was asked for.
+    path : Path
+        Where the picture goes.
+
     Examples
     --------
     >>> import tempfile
@@ -138,6 +152,13 @@ def draw_answer(answer: Answer, setting: Setting, path: Path) -> None:
 
 def draw_plan(plan: Plan, path: Path) -> None:
     """Plot a plan, as PNG or SVG by the ending of the name.
+
+    Parameters
+    ----------
+    plan : Plan
+        What `plan` found.
+    path : Path
+        Where the picture goes.
 
     Examples
     --------

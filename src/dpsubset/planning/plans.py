@@ -14,17 +14,21 @@ __all__ = ["Plan", "Point"]
 class Point:
     """Simulated tables of one kind.
 
-    Attributes
+    Parameters
     ----------
-    rows, epsilon, signal
-        The number of rows, the budget, and R^2 of the true columns.
+    rows : int
+        The number of rows.
+    epsilon : float
+        The budget.
+    signal : float
+        R^2 of the true columns.
     tables : int
         How many tables were simulated.
     chance : float
         How often the true columns were released, all of them and no other.
     share : float
         The mean share of the true columns that were released.
-    quality : float or None
+    quality : float, optional
         The mean R^2, or AUC, of private models on fresh rows.
     best : float
         The same of the true signal, which no model can beat.
@@ -76,6 +80,19 @@ class Plan:
     """The answer of `plan`: points, and what is needed for the wished chance.
 
     `over` is what the answer is over, "epsilon" or "rows"; `asked` are question and assumptions.
+
+    Parameters
+    ----------
+    points : tuple of Point
+        What was simulated.
+    share : float
+        The wished chance.
+    over : {"epsilon", "rows"}
+        What the answer is over.
+    labels : bool
+        Whether the target holds labels.
+    asked : mapping
+        Question and assumptions.
 
     Examples
     --------

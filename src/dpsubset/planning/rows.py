@@ -22,6 +22,15 @@ _STEP = 2.0**0.25  # the answer is right to within a step
 class Answer:
     """The least number of rows found, or None, and the share of true releases at all tried.
 
+    Parameters
+    ----------
+    rows : int or None
+        The least number of rows that is enough; None if none was found.
+    share : float
+        The wished share of true releases.
+    tried : dict of int to float
+        The share at every number of rows that was tried.
+
     Examples
     --------
     >>> Answer(256, 0.9, {128: 0.5, 256: 0.95}).rows
@@ -46,6 +55,26 @@ def rows_for(
 
     Rows are doubled until they are enough, and then narrowed down in steps of a factor of the
     fourth root of 2.
+
+    Parameters
+    ----------
+    setting : Setting
+        Selector and tables.
+    share : float
+        The wished share of true releases.
+    tables : int
+        How many tables to simulate for each number of rows.
+    draws : int
+        How many releases to draw from each.
+    most : int
+        Where to give up.
+    progress : callable, optional
+        Called with rows and share after each step.
+
+    Returns
+    -------
+    Answer
+        The number of rows, and what was tried.
 
     Examples
     --------

@@ -20,6 +20,33 @@ __all__ = ["SHAPES", "Setting", "recovery", "shaped_table"]
 class Setting:
     """Parameters of the selector, and of the tables that it meets.
 
+    Parameters
+    ----------
+    loss : str
+        The loss.
+    clip : float
+        The central fraction of the bounds that is used.
+    ridge : float
+        Weight of the squared coefficients.
+    radius : float
+        Largest norm of the coefficients.
+    shape : {"normal", "uniform", "skewed"}
+        How the columns are distributed.
+    columns : int
+        How many columns there are.
+    epsilon : float
+        The budget.
+    size : int
+        How many columns are true, and selected.
+    snr : float
+        Signal to noise.
+    rho : float
+        How the columns are correlated.
+    neighbours : {"replace-one", "add-remove"}
+        Which tables count as neighbours.
+    mechanism : str
+        The mechanism's name.
+
     Examples
     --------
     >>> Setting("huber:0.2", clip=1.0, ridge=10.0, columns=20, size=3).epsilon

@@ -37,6 +37,11 @@ def to_dp_event(guarantee: Guarantee, *, concentrated: bool | None = None) -> An
         rho or is for add-remove. A ZCDpEvent does not hold the relation: make the accountant for
         the guarantee's own.
 
+    Returns
+    -------
+    dp_accounting.DpEvent
+        The event.
+
     Examples
     --------
     >>> to_dp_event(Guarantee("exponential mechanism", 2.0, "replace-one", 4.0, rho=0.5))

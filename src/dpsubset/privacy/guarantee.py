@@ -61,6 +61,29 @@ class Guarantee:
 
     It prints in plain words; `sentence` is the exact statement.
 
+    Parameters
+    ----------
+    mechanism : str
+        What was run, in words.
+    epsilon : float
+        The budget that it spends.
+    neighbours : {"replace-one", "add-remove"}
+        Which tables count as neighbours.
+    sensitivity : float or None
+        How far one row moves a score.
+    precision : float
+        Rounding of a score, in units of n times the sensitivity; 0 if no score is used.
+    delta : float
+        The chance with which the guarantee may fail.
+    condition : str, optional
+        What the guarantee rests on and nobody checked.
+    randomness : {"operating system", "seeded"}
+        Where random bits come from.
+    rho : float, optional
+        Its zero-concentrated privacy, where that is better than epsilon^2/2 (T30).
+    bounds : tuple of (str, float)
+        The public bounds that it rests on.
+
     Examples
     --------
     >>> print(Guarantee("exponential mechanism", 1.0, "add-remove", sensitivity=4.0))
@@ -326,6 +349,16 @@ def compose(parts: Sequence[Guarantee]) -> Guarantee:
 
     Later parts may be chosen by what earlier ones released.
 
+    Parameters
+    ----------
+    parts : sequence of Guarantee
+        What each release guarantees.
+
+    Returns
+    -------
+    Guarantee
+        What all together guarantee.
+
     Examples
     --------
     >>> one = Guarantee("exponential mechanism", 1.0, "replace-one", 4.0)
@@ -348,6 +381,16 @@ def compose_disjoint(parts: Sequence[Guarantee]) -> Guarantee:
 
     Which rows belong to which part may depend, under add-remove, on each row itself; under
     replace-one only on something that replacing a row's values does not change, as its place.
+
+    Parameters
+    ----------
+    parts : sequence of Guarantee
+        What each release guarantees.
+
+    Returns
+    -------
+    Guarantee
+        What all together guarantee.
 
     Examples
     --------

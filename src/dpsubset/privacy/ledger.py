@@ -45,6 +45,7 @@ _MARK = 0x64707375  # "dpsu": tells a ledger from other databases
 _VERSION = 2
 _NAMELESS = 1  # the version before ledgers kept the name of their table; a charge brings it up
 _SHOWN_ENTRIES = 50  # in a notebook
+_BY = "charged by"  # who charged, kept with what was asked: no question has a field of this name
 _KNOWN = ((_MARK, _NAMELESS), (_MARK, _VERSION))
 _TABLES = (
     "CREATE TABLE budget (epsilon TEXT NOT NULL, delta TEXT NOT NULL, neighbours TEXT NOT NULL)",
@@ -77,7 +78,7 @@ class Entry:
     """One spend: what was asked, what it guarantees, what came of it.
 
     `outcome` is "released", "refused" (a limit, or a mechanism's own test), "failed", or "spent"
-    while the work goes on and for good if its process died.
+    while the work goes on and for good if its process died. `by` is who was said to charge it.
     """
 
     number: int
@@ -86,6 +87,7 @@ class Entry:
     guarantee: Guarantee
     outcome: str
     released: dict[str, Any] | None
+    by: str | None = None
 
     @property
     def table(self) -> str | None:
@@ -115,6 +117,9 @@ class Ledger:
     table : str, optional
         A public name for the table that the budget protects. Charges that name another table are
         refused. Without it the ledger takes the name of the first charge that has one.
+    by : str, optional
+        Who charges it from here on: a person or an office. It is written into every entry of this
+        object, and nobody checks it.
 
     Examples
     --------
@@ -136,6 +141,7 @@ class Ledger:
         delta: float | None = None,
         neighbours: str | None = None,
         table: str | None = None,
+        by: str | None = None,
     ) -> None:
         named = isinstance(path, str | os.PathLike) and str(path) and "\0" not in str(path)
         if not named:
@@ -147,6 +153,7 @@ class Ledger:
             raise InputError(f"a delta of {delta:g} is no privacy at all; give one below 1/n")
         neighbours = None if neighbours is None else check_neighbours(neighbours)
         table = _checked_name(table)
+        self.by = _checked_by(by)
         if epsilon is not None:
             self._create(epsilon, delta or 0.0, neighbours or "replace-one", table)
         elif not _exists(self.path):
@@ -193,7 +200,7 @@ class Ledger:
         )
         if not history:
             return budget
-        head = ("", "time", "epsilon", "delta", "outcome", "mechanism", "table", "released")
+        head = ("", "time", "by", "epsilon", "delta", "outcome", "mechanism", "table", "released")
         shown = history[-_SHOWN_ENTRIES:]
         more = len(history) - len(shown)
         above = paragraph_html(f"The last {len(shown)} of {len(history)} entries") if more else ""
@@ -241,17 +248,7 @@ class Ledger:
                 "SELECT number, time, asked, guarantee, outcome, released FROM entries "
                 "ORDER BY number"
             ).fetchall()
-            return [
-                Entry(
-                    number,
-                    time,
-                    _as_mapping(asked),
-                    _kept_guarantee(guarantee),
-                    outcome,
-                    None if released is None else _as_mapping(released),
-                )
-                for number, time, asked, guarantee, outcome, released in rows
-            ]
+            return [_entry(*row) for row in rows]
 
     @contextmanager
     def charge(self, guarantee: Guarantee, asked: Mapping[str, Any]) -> Iterator[Record]:
@@ -274,7 +271,10 @@ class Ledger:
         if not isinstance(guarantee, Guarantee):
             raise InputError("a charge needs a Guarantee, which says what is spent")
         text = _as_text(asked, "what is asked")
-        entry = self._spend(guarantee, text, _checked_name(json.loads(text).get("table")))
+        plain = json.loads(text)
+        if self.by is not None:
+            text = json.dumps(plain | {_BY: self.by})
+        entry = self._spend(guarantee, text, _checked_name(plain.get("table")))
         released: list[Mapping[str, Any]] = []
         try:
             yield released.append
@@ -383,16 +383,18 @@ class Ledger:
 LedgerLike = Ledger | str | os.PathLike[str] | None
 
 
-def as_ledger(given: LedgerLike) -> Ledger | None:
-    """Return a ledger for a ledger, for the path of one, or for None.
+def as_ledger(given: LedgerLike, by: str | None = None) -> Ledger | None:
+    """Return a ledger for a ledger, for the path of one, or for None; `by` is for a path alone.
 
     >>> as_ledger(None) is None
     True
     """
+    if isinstance(given, str | os.PathLike):
+        return Ledger(given, by=by)
+    if by is not None:
+        raise InputError("who charges a ledger is told to a ledger: name its file, too")
     if given is None or isinstance(given, Ledger):
         return given
-    if isinstance(given, str | os.PathLike):
-        return Ledger(given)
     raise InputError(f"ledger must be a Ledger or the path of one, not {given!r}")
 
 
@@ -499,6 +501,31 @@ def _as_name(given: Any) -> str:
     return unicodedata.normalize("NFC", given)
 
 
+def _checked_by(given: Any) -> str | None:
+    """Return who charges a ledger, or say what that must be."""
+    if given is not None and not (isinstance(given, str) and given.strip()):
+        raise InputError(f"who charges a ledger is told as a text, as 'A. Miller', not {given!r}")
+    return given
+
+
+def _entry(
+    number: int, time: str, asked: str, guarantee: str, outcome: str, released: str | None
+) -> Entry:
+    """Return a row of the file as an entry; who charged it stands beside what was asked."""
+    question = _as_mapping(asked)
+    by = question.pop(_BY, None)
+    given = None if released is None else _as_mapping(released)
+    return Entry(
+        number,
+        time,
+        question,
+        _kept_guarantee(guarantee),
+        outcome,
+        given,
+        None if by is None else str(by),
+    )
+
+
 def _cells(entry: Entry) -> tuple[str, ...]:
     """Return an entry as a notebook shows it."""
     released = entry.released or {}
@@ -506,6 +533,7 @@ def _cells(entry: Entry) -> tuple[str, ...]:
     return (
         str(entry.number),
         entry.time,
+        entry.by or "",
         rounded_up(entry.guarantee.epsilon),
         rounded_up(entry.guarantee.delta),
         entry.outcome + (", SEEDED" if entry.guarantee.randomness == "seeded" else ""),

@@ -15,6 +15,16 @@ NEIGHBOURS = {
 def check_neighbours(neighbours: str) -> str:
     """Return the relation's name if it is known.
 
+    Parameters
+    ----------
+    neighbours : str
+        A relation's name.
+
+    Returns
+    -------
+    str
+        The same name.
+
     Examples
     --------
     >>> check_neighbours("add-remove")
@@ -29,6 +39,20 @@ def check_neighbours(neighbours: str) -> str:
 
 def exponent(epsilon: float, sensitivity: float, neighbours: str) -> float:
     """Return kappa: eps/(2 Delta) under replace-one, eps/Delta under add-remove (T3).
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget.
+    sensitivity : float
+        How far one row moves a score.
+    neighbours : {"replace-one", "add-remove"}
+        Which tables count as neighbours.
+
+    Returns
+    -------
+    float
+        The factor of scores in log weights.
 
     Examples
     --------

@@ -60,6 +60,13 @@ class _Seeded:
 class Randomness:
     """Uniform and exponential numbers, and whole numbers without bias.
 
+    Parameters
+    ----------
+    bits : callable
+        A source of random 64-bit words.
+    seeded : bool
+        Whether the source can be repeated.
+
     Examples
     --------
     >>> numbers = as_randomness(0)
@@ -143,6 +150,16 @@ def _as_uniform(words: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 def as_randomness(random_state: int | np.random.Generator | None) -> Randomness:
     """Return the operating system's randomness for None, else a seeded one.
+
+    Parameters
+    ----------
+    random_state : None, int or numpy.random.Generator
+        None for a real release.
+
+    Returns
+    -------
+    Randomness
+        The source.
 
     Examples
     --------

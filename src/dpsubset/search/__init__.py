@@ -38,6 +38,16 @@ _SOLVERS: dict[str, type[Solver]] = {
 def as_solver(solver: str | Solver) -> Solver:
     """Return a solver by its name, with default options, or as it is given.
 
+    Parameters
+    ----------
+    solver : str or Solver
+        A name, or a solver with options of its own.
+
+    Returns
+    -------
+    Solver
+        The solver.
+
     Examples
     --------
     >>> as_solver("outer-approximation").tolerance
@@ -62,6 +72,22 @@ def best(
 ) -> Found:
     """Return the support of smallest score.
 
+    Parameters
+    ----------
+    problem : Problem
+        The problem. What is found depends on its rows and is not private.
+    solver : str or Solver
+        Who searches; the default proves its answers exactly.
+    limits : Limits, optional
+        When to stop without a proof.
+    progress : callable, optional
+        Called with a `Progress` now and then.
+
+    Returns
+    -------
+    Found
+        The support, its score, and what is proven.
+
     Examples
     --------
     >>> import numpy as np
@@ -83,6 +109,24 @@ def top(
     progress: ProgressCallback | None = None,
 ) -> list[Found]:
     """Return the `count` supports of smallest score, ascending (all, if there are fewer).
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem. What is found depends on its rows and is not private.
+    count : int
+        How many supports.
+    solver : str or Solver
+        Who searches; the default proves its answers exactly.
+    limits : Limits, optional
+        When to stop without a proof.
+    progress : callable, optional
+        Called with a `Progress` now and then.
+
+    Returns
+    -------
+    list of Found
+        The supports, the best first.
 
     Examples
     --------
@@ -109,6 +153,22 @@ def best_by_mistakes(
     """Return, for k = 0, 1, ..., the best support with k columns outside the best support.
 
     At a limit on seconds the list may end before the last k.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem. What is found depends on its rows and is not private.
+    solver : str or Solver
+        Who searches; the default proves its answers exactly.
+    limits : Limits, optional
+        When to stop without a proof.
+    progress : callable, optional
+        Called with a `Progress` now and then.
+
+    Returns
+    -------
+    list of Found
+        One support for every k.
 
     Examples
     --------

@@ -16,6 +16,17 @@ class Found:
     for branch and bound the gap is then 0, up to rounding; any other solver has reached its
     tolerance.
 
+    Parameters
+    ----------
+    support : tuple of int
+        The features.
+    score : float
+        Their score.
+    proven : bool
+        Whether the search came to its end.
+    gap : float
+        By how much another support may be better, at most.
+
     Examples
     --------
     >>> Found((1, 3), 0.0, proven=True).gap
