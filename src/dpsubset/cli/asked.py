@@ -193,7 +193,7 @@ def _names(text: str, option: str, known: Sequence[str]) -> Sequence[str]:
         if text in known:
             return (text,)
         raise InputError(f"{option} has an open quote; give names separated by commas") from None
-    if text in known and not set(names) <= set(known):
+    if text in known and not all(name in known for name in names):
         return (text,)
     if not names or not all(names):
         raise InputError(f"{option} holds an empty name; give names separated by commas")

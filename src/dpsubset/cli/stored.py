@@ -12,6 +12,7 @@ from dpsubset.cli.options import named, size_of
 from dpsubset.data import Table, read_bounds
 from dpsubset.data.bed import BedFile
 from dpsubset.data.bounds import column_limits
+from dpsubset.data.many_names import ManyNames
 from dpsubset.data.parquet_store import ParquetParts
 from dpsubset.data.phenotype import phenotype_name, read_phenotype
 from dpsubset.data.schema import Schema
@@ -61,7 +62,7 @@ def _opened(source: Source) -> tuple[Store, str]:
     """Return the table, whose columns are the features, and the name of the target."""
     store = open_table(source.table, memory=source.memory)
     if store.names is None:
-        store.names = tuple(str(j) for j in range(store.n_columns))
+        store.names = ManyNames(str(j) for j in range(store.n_columns))
     if source.target is None:
         raise InputError(
             "--target is missing: a CSV or Parquet file with one column (and IID, perhaps), or, of "

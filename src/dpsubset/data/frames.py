@@ -55,7 +55,7 @@ class Table(NamedTuple):
     y: Any
 
 
-def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
+def as_matrix(X: Any) -> tuple[Any, Sequence[str] | None]:
     """Return the table as a 2-D array or a sparse matrix of numbers, and its column names if any.
 
     Data frames of any library that narwhals knows (pandas, polars, pyarrow, ...) go one way. Arrays
@@ -188,11 +188,17 @@ def column_positions(
         listed = None
     if listed is None:
         raise InputError(f"{what} must be a list of column names or indices")
-    places = None if names is None else {name: j for j, name in enumerate(names)}
+    wanted = {entry for entry in listed if isinstance(entry, str)}
+    places = None if names is None else _places(names, wanted)
     positions = [_position(entry, places, n_columns, what) for entry in listed]
     if len(set(positions)) < len(positions):
         raise InputError(f"{what} names a column twice: name each column once")
     return tuple(sorted(positions))
+
+
+def _places(names: Sequence[str], wanted: set[str]) -> dict[str, int]:
+    """Return where some names are, those of them that are there."""
+    return {name: j for j, name in enumerate(names) if name in wanted} if wanted else {}
 
 
 def _position(entry: Any, places: dict[str, int] | None, n_columns: int, what: str) -> int:

@@ -7,7 +7,7 @@ memory that is allowed. While a tile is multiplied, on all cores, the next one i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ __all__ = ["DEFAULT_MEMORY", "Store", "Streamed", "Tile"]
 
 DEFAULT_MEMORY = 1 << 30
 _SHARES = 16  # parts of the memory: two tiles are held, and what is made of them
+_LARGEST = 64 << 20  # bytes of a tile: larger ones are read no faster
 
 
 class Tile(NamedTuple):
@@ -38,7 +39,7 @@ class Store(ABC):
     n_rows: int
     n_columns: int
     memory: int = DEFAULT_MEMORY  # bytes that may be held at once
-    names: tuple[str, ...] | None = None
+    names: Sequence[str] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -100,7 +101,7 @@ class Streamed(Design):
     def _tiles(self) -> Iterator[Tile]:
         """Read the table once; the next tile while the last one is worked on."""
         self.passes += 1
-        tiles = self._store.tiles(max(1, self._store.memory // _SHARES))
+        tiles = self._store.tiles(max(1, min(self._store.memory // _SHARES, _LARGEST)))
         with ThreadPoolExecutor(1) as reader:
             coming = reader.submit(next, tiles, None)
             while (tile := coming.result()) is not None:
@@ -130,15 +131,19 @@ class Streamed(Design):
     def _pass(self, vectors: Floats, *, first: bool = False) -> Floats:
         vectors = np.ascontiguousarray(vectors)
         out = np.zeros((vectors.shape[1], self.n_columns))
-        for tile in self._tiles():
 
-            def work(part: Tile, rows: slice = tile.rows) -> None:
-                self._add(part, vectors[rows], out[:, part.columns])
-                if first:
-                    self._add_squares(part, self._squares[part.columns])
+        def work(part: Tile) -> None:
+            self._add(part, vectors[part.rows], out[:, part.columns])
+            if first:
+                self._add_squares(part, self._squares[part.columns])
 
-            in_parallel(work, self._parts(tile))
+        self._each(work)
         return out.T
+
+    def _each(self, work: Callable[[Tile], None]) -> None:
+        """Do some work on every tile, parted among the cores, in one pass."""
+        for tile in self._tiles():
+            in_parallel(work, self._parts(tile))
 
     def square_norms(self) -> Floats:
         """Return the squared norm of every column."""

@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from dpsubset.data.frames import Table, as_matrix
+from dpsubset.data.many_names import ManyNames
 from dpsubset.data.schema import Schema
 from dpsubset.data.stores import as_store
 from dpsubset.data.target import PRIVATE, Target, plan_target
@@ -85,7 +86,9 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         problem = selection.problem(table)
         if isinstance(X, Store):
             if X.names is not None:
-                self.feature_names_in_ = np.array(X.names, dtype=object)
+                many = isinstance(X.names, ManyNames)
+                text: Any = np.dtypes.StringDType() if many else object
+                self.feature_names_in_ = np.fromiter(X.names, text, len(X.names))
         else:
             validate_data(self, X, skip_check_array=True, ensure_2d=False)  # the column names
         self.n_features_in_ = width
