@@ -71,6 +71,14 @@ class BedFile(Store):
             out[k] = self._variants(j, j + 1)[0]
         return out
 
+    def numbers(self, index: NDArray[np.intp], middle: Floats) -> Floats:
+        """Return how often people have the first allele of some variants."""
+        packed = self.columns(index)
+        self.check()
+        codes = packed[:, :, None] >> np.arange(0, 8, 2, dtype=np.uint8) & 3
+        copies = _COPIES[codes.reshape(index.size, -1)[:, : self.n_rows]].T
+        return np.where(np.isnan(copies), middle, copies)
+
     def design(self, bound: float, middle: Floats, scale: Floats, partner: Floats | None) -> Design:
         """Return the design, whose entries are four numbers at most."""
         if self.n_columns and (np.ptp(middle) or np.ptp(scale)):

@@ -29,6 +29,7 @@ __all__ = [
     "column_positions",
     "frame_matrix",
     "from_objects",
+    "places_of_names",
 ]
 
 MISSING = (
@@ -189,14 +190,14 @@ def column_positions(
     if listed is None:
         raise InputError(f"{what} must be a list of column names or indices")
     wanted = {entry for entry in listed if isinstance(entry, str)}
-    places = None if names is None else _places(names, wanted)
+    places = None if names is None else places_of_names(names, wanted)
     positions = [_position(entry, places, n_columns, what) for entry in listed]
     if len(set(positions)) < len(positions):
         raise InputError(f"{what} names a column twice: name each column once")
     return tuple(sorted(positions))
 
 
-def _places(names: Sequence[str], wanted: set[str]) -> dict[str, int]:
+def places_of_names(names: Sequence[str], wanted: set[str]) -> dict[str, int]:
     """Return where some names are, those of them that are there."""
     return {name: j for j, name in enumerate(names) if name in wanted} if wanted else {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -39,6 +39,10 @@ class ManyNames(Sequence[str]):
             return False
         same = np.flatnonzero(np.isin(hashes, twice))
         return len({self[int(j)] for j in same}) < same.size
+
+    def followed_by(self, more: Iterable[str]) -> ManyNames:
+        """Return these names and some more behind them."""
+        return ManyNames(chain(self, more))
 
     def repeated(self) -> bool:
         """Whether a name is there twice."""

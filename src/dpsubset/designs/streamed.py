@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.designs.base import Design
 from dpsubset.designs.cores import in_parallel, shares
+from dpsubset.designs.dense import NOT_FINITE
+from dpsubset.errors import InputError
 
 __all__ = ["DEFAULT_MEMORY", "Store", "Streamed", "Tile"]
 
@@ -56,6 +58,17 @@ class Store(ABC):
     @abstractmethod
     def columns(self, index: NDArray[np.intp]) -> NDArray[Any]:
         """Read some columns, as they are stored."""
+
+    def numbers(self, index: NDArray[np.intp], middle: Floats) -> Floats:
+        """Return some columns in their own units; what is missing is in the middle of its bounds.
+
+        Other entries that are not finite are refused.
+        """
+        found = np.asarray(self.columns(index), dtype=np.float64)
+        self.check()
+        if not np.isfinite(found).all():
+            raise InputError(NOT_FINITE)
+        return found
 
     @abstractmethod
     def design(self, bound: float, middle: Floats, scale: Floats, partner: Floats | None) -> Design:
