@@ -7,8 +7,8 @@ file once first. A line a release goes to benchmarks/scale.jsonl; docs/scale.md 
 
 from __future__ import annotations
 
+import argparse
 import json
-import os
 import platform
 import resource
 import subprocess
@@ -24,6 +24,7 @@ import numpy as np
 from benchmarks.scale_files import CAUSAL, write_large_bed
 from dpsubset.data import Schema, Table, open_table
 from dpsubset.data.target import Target
+from dpsubset.designs.cores import cores
 from dpsubset.labels import Labels
 from dpsubset.selection import Selection
 
@@ -98,36 +99,60 @@ def measured(
     }
 
 
-def main(p: int, n: int, losses: list[str], epsilon: float, ridge: float) -> None:
-    """Write a file, release from it by every loss, and keep what that took."""
-    with tempfile.TemporaryDirectory() as folder:
-        path, trait = Path(folder) / "cohort.bed", Path(folder) / "trait.npy"
+def _cohort(folder: Path, p: int, n: int) -> tuple[Path, Path, list[int]]:
+    """Write a file and its trait, unless they are there; return where, and the causal variants."""
+    path = folder / f"cohort-{p}-{n}.bed"
+    trait, truth = path.with_suffix(".npy"), path.with_suffix(".json")
+    if not truth.exists():
         y, causal = write_large_bed(path, n, p, seed=1)
         np.save(trait, y)
-        for loss in losses:
-            words = [str(path), str(trait), loss, str(epsilon), str(ridge), "1GB"]
-            done = subprocess.run(
-                [sys.executable, "-m", "benchmarks.scale", "--one", *words],
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
-            )
-            line = json.loads(done.stdout.splitlines()[-1])
-            line["causal_found"] = len(set(line.pop("support")) & set(causal))
-            line |= {"cores": len(os.sched_getaffinity(0)), "machine": platform.machine()}
-            line |= {"when": datetime.now(UTC).date().isoformat()}
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            print(json.dumps(line, indent=1), flush=True)
+        truth.write_text(json.dumps(causal))
+    return path, trait, json.loads(truth.read_text())
+
+
+def main(
+    p: int, n: int, losses: list[str], epsilon: float, ridge: float, folder: Path, memory: str
+) -> None:
+    """Release from a file by every loss, and keep what that took."""
+    path, trait, causal = _cohort(folder, p, n)
+    for loss in losses:
+        words = [str(path), str(trait), loss, str(epsilon), str(ridge), memory]
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.scale", "--one", *words],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        line = json.loads(done.stdout.splitlines()[-1])
+        line["causal_found"] = len(set(line.pop("support")) & set(causal))
+        line |= {"cores": cores(), "machine": platform.machine()}
+        line |= {"when": datetime.now(UTC).date().isoformat()}
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(json.dumps(line, indent=1), flush=True)
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("columns", type=int)
+    parser.add_argument("people", type=int, help="a multiple of four")
+    parser.add_argument("losses", nargs="*", default=["squared"])
+    parser.add_argument("--epsilon", type=float, default=3.0)
+    parser.add_argument("--ridge", type=float, default=600.0)
+    parser.add_argument("--memory", default="1GB")
+    parser.add_argument("--folder", type=Path, help="where the file is kept, to be used again")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--one":
+    if sys.argv[1:2] == ["--one"]:
         file, trait, loss, epsilon, ridge, memory = sys.argv[2:]
         told = measured(Path(file), Path(trait), loss, float(epsilon), float(ridge), memory)
         print(json.dumps(told))
     else:
-        columns, people, *rest = sys.argv[1:]
-        numbers = [float(word) for word in rest if word[0].isdigit()]
-        asked = [word for word in rest if not word[0].isdigit()]
-        main(int(columns), int(people), asked or ["squared"], *(numbers or [3.0, 600.0]))
+        asked = _asked()
+        with tempfile.TemporaryDirectory() as made:
+            main(
+                *(asked.columns, asked.people, asked.losses, asked.epsilon, asked.ridge),
+                *(asked.folder or Path(made), asked.memory),
+            )

@@ -125,9 +125,9 @@ class CutMaker(ABC):
         """Return the cut that a sampler starts from."""
         return self.bound(region)
 
-    def cheap_all(self, regions: Sequence[Region]) -> list[Cut]:
-        """Return the same for several regions."""
-        return [self.cheap(region) for region in regions]
+    def cheap_all(self, regions: Sequence[Region]) -> Iterable[Cut]:
+        """Return the same for several regions, one after the other."""
+        return (self.cheap(region) for region in regions)
 
     @abstractmethod
     def optimised(
