@@ -114,9 +114,14 @@ def test_unknown_chunks_are_refused() -> None:
 WORKERS = {"threads_per_worker": 1, "dashboard_address": None}
 
 
-def slowly(block):
-    time.sleep(0.05)
-    return block
+def slow():
+    """Return what a worker does; made here, so that it travels as a whole."""
+
+    def slowly(block):
+        time.sleep(0.05)
+        return block
+
+    return slowly
 
 
 @pytest.mark.slow
@@ -133,7 +138,7 @@ def test_two_workers_one_of_which_is_killed_in_the_middle(
         distributed.LocalCluster(n_workers=2, processes=True, **WORKERS) as cluster,
         distributed.Client(cluster) as client,
     ):
-        lazy = da.from_array(X, chunks=(100, 4)).map_blocks(slowly, dtype=float, meta=X[:0])
+        lazy = da.from_array(X, chunks=(100, 4)).map_blocks(slow(), dtype=float, meta=X[:0])
         assert selector(1).fit(lazy, y).get_support().tolist() == expected
         asked, calls, killed = module._computed, [], []
 
@@ -151,10 +156,13 @@ def test_two_workers_one_of_which_is_killed_in_the_middle(
         assert killed[0] not in client.run(os.getpid).values()
 
 
-def dies(block, path):
-    if os.path.exists(path):
-        os._exit(1)
-    return block
+def deadly(path: Path):
+    def dies(block):
+        if path.exists():
+            os._exit(1)
+        return block
+
+    return dies
 
 
 @pytest.mark.slow
@@ -185,9 +193,7 @@ def test_a_chunk_that_kills_every_worker(
         distributed.LocalCluster(n_workers=2, processes=True, **WORKERS) as cluster,
         distributed.Client(cluster),
     ):
-        lazy = da.from_array(X, chunks=(300, 6)).map_blocks(
-            dies, path=str(path), dtype=float, meta=X[:0]
-        )
+        lazy = da.from_array(X, chunks=(300, 6)).map_blocks(deadly(path), dtype=float, meta=X[:0])
         with pytest.raises(InputError, match="Dask could not compute") as told:
             selector(None).set_params(ledger=ledger).fit(lazy, y)
     assert told.value.__cause__ is None
