@@ -69,7 +69,8 @@ def measured(n: int, p: int, chunks: tuple[int, int]) -> dict[str, Any]:
         return chosen[0]
 
     same = [line("memory", X)]
-    lazy = da.from_array(X, chunks=chunks)
+    arrays: Any = da
+    lazy = arrays.from_array(X, chunks=chunks)
     with dask.config.set(scheduler="threads"):
         same.append(line("threads", lazy))
     options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None}
