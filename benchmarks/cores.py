@@ -49,8 +49,8 @@ def main() -> None:
     y = np.clip(X[:, 0] / 2 + 0.1 * rng.normal(size=_N), -1, 1)
     U = rng.normal(size=(_N, 8))
     design = as_design(X, bound=1.0, lower=-1.0, upper=1.0)
-    bounds = {"x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
-    problem = Problem(design, y, size=3, loss="huber", ridge=10.0, **bounds)
+    asked: dict[str, Any] = {"x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
+    problem = Problem(design, y, size=3, loss="huber", ridge=10.0, **asked)
     maker, some = DualCuts(problem), np.arange(10, 2010)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cohort.bed"
