@@ -35,7 +35,7 @@ def test_what_is_measured(tmp_path: Path, loss: str) -> None:
     found = scale.measured(path, trait, loss, 1e3, 20.0, "64MB")
     assert found["bytes"] == path.stat().st_size
     assert len(set(found["support"]) & set(causal)) >= 4
-    assert 1 <= found["passes"] <= 12
+    assert found["passes"] >= 1
     assert scale._cohort(tmp_path, 120, 1000) == (path, trait, causal)
 
 
