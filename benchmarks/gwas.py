@@ -1,5 +1,7 @@
 """Genotypes in linkage blocks, a trait with ten causal variants, and what a selection finds.
 
+Age and sex explain a part of the trait, too; they are covariates, which every selection includes.
+
 `python -m benchmarks.gwas` prints the table of docs/scale.md.
 """
 
@@ -12,15 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dpsubset import SubsetSelector
+from dpsubset.data import with_covariates
 
-__all__ = ["cohort", "found", "write_bed"]
+__all__ = ["cohort", "covariates", "found", "write_bed"]
 
 CAUSAL = 10
 _BLOCK = 10  # variants that are inherited together
 _LINK = 0.9  # correlation of neighbours in a block, on the normal scale
+_COVARIATES = {"age": (20.0, 80.0), "sex": (0.0, 1.0)}
 _CODE = np.array([0b11, 0b10, 0b00], dtype=np.uint8)  # of 0, 1 and 2 copies
 
 
@@ -46,6 +51,19 @@ def cohort(n: int, p: int, heritability: float, seed: int) -> tuple[Any, Any, li
     return X, effect + np.sqrt(1 - heritability) * rng.normal(size=n), [int(j) for j in causal]
 
 
+def covariates(n: int, seed: int) -> tuple[pl.DataFrame, NDArray[np.float64]]:
+    """Return age and sex of the people, and what they add to the trait: a quarter of its variance.
+
+    They are independent of the genotypes.
+    """
+    rng = np.random.default_rng(seed)
+    frame = pl.DataFrame(
+        {"age": rng.uniform(20, 80, n), "sex": rng.integers(0, 2, n).astype(float)}
+    )
+    age, sex = (frame[name].to_numpy() for name in ("age", "sex"))
+    return frame, 0.4 * (age - 50) / 17.3 + 0.6 * (sex - 0.5)
+
+
 def write_bed(path: Path, X: NDArray[np.uint8]) -> None:
     """Write genotypes as PLINK does: .bed, .bim and .fam."""
     n, p = X.shape
@@ -58,32 +76,38 @@ def write_bed(path: Path, X: NDArray[np.uint8]) -> None:
     path.with_suffix(".fam").write_text("".join(f"f i{i} 0 0 0 -9\n" for i in range(n)))
 
 
-def found(path: Path, y: Any, causal: list[int], epsilon: float, seed: int) -> tuple[int, int]:
+def found(
+    path: Path, more: pl.DataFrame, y: Any, causal: list[int], epsilon: float, seed: int
+) -> tuple[int, int]:
     """Return how many of the causal variants a release holds, and how many of their blocks."""
     selector = SubsetSelector(
-        n_features_to_select=CAUSAL,
+        n_features_to_select=CAUSAL + len(_COVARIATES),
+        always_include=list(_COVARIATES),
         epsilon=epsilon,
         bounds_X=(0, 2),
-        bounds_y=(-3, 3),
+        bounds_y=(-4, 4),
         loss="squared",
         mechanism="stepwise",  # in bounded time, where linked variants make exact draws long
         ridge=100.0,
         random_state=seed,
-    ).fit(path, y)
-    chosen = selector.get_support(indices=True).tolist()
+    ).fit(with_covariates(path, more, _COVARIATES), y)
+    p = selector.n_features_in_ - len(_COVARIATES)
+    chosen = [j for j in selector.get_support(indices=True).tolist() if j < p]
     blocks = {j // _BLOCK for j in chosen} & {j // _BLOCK for j in causal}
     return len(set(chosen) & set(causal)), len(blocks)
 
 
 def main(n: int, p: int) -> None:
     """Print a line for every epsilon."""
-    X, y, causal = cohort(n, p, heritability=0.5, seed=1)
+    X, trait, causal = cohort(n, p, heritability=0.5, seed=1)
+    more, added = covariates(n, seed=2)
+    y = trait + added
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cohort.bed"
         write_bed(path, X)
         for epsilon in (1.0, 3.0, 10.0, 30.0):
             began = time.process_time()
-            variants, blocks = found(path, y, causal, epsilon, seed=0)
+            variants, blocks = found(path, more, y, causal, epsilon, seed=0)
             spent = time.process_time() - began
             print(
                 f"n={n} p={p} epsilon={epsilon:g}: {variants} of {CAUSAL} causal variants, "

@@ -23,6 +23,10 @@ PROGRAM = """
 import sys
 from dpsubset.compiled import compiled, interpreted
 from doubling import double
+if sys.argv[1:] == ["full"]:
+    import resource, signal
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 if sys.argv[1:] == ["plain"]:
     with interpreted():
         print(double(4.0))
@@ -98,6 +102,20 @@ def test_where_nothing_can_be_kept_that_is_said(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@compiles
+def test_a_full_disk_costs_time_and_nothing_else(folder: Path) -> None:
+    """No file may grow beyond 1000 bytes, so that every write of the cache fails in its middle."""
+    kept = str(folder / "kept")
+    for _ in range(2):  # what is left there does no harm
+        answer, told = run(folder, "full", NUMBA_CACHE_DIR=kept)
+        assert answer == ["8.0", "1"]
+        first, second = told.splitlines()
+        assert first == module.PREPARING
+        assert second.startswith("dpsubset: the compiled code cannot be kept (")
+    assert run(folder, NUMBA_CACHE_DIR=kept) == (["8.0", "1"], module.PREPARING + "\n")
+    assert run(folder, NUMBA_CACHE_DIR=kept) == (["8.0", "1"], "")
+
+
 @compiles
 def test_code_next_to_the_sources_serves_those_who_cannot_write_there(folder: Path) -> None:
     """What root has prepared is read, and what this user keeps goes elsewhere."""

@@ -2,12 +2,14 @@
 
 import os
 import signal
+import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpsubset import SubsetSelector
+from dpsubset import Ledger, SubsetSelector
 from dpsubset.data.stores import as_store
 from dpsubset.designs import as_design
 from dpsubset.designs import dask as module
@@ -26,7 +28,7 @@ def table(n: int = 600, p: int = 12) -> tuple[np.ndarray, np.ndarray]:
     return X, X[:, 3] + 2 * X[:, 5] + rng.normal(size=n)
 
 
-def selector(seed: int) -> SubsetSelector:
+def selector(seed: int | None) -> SubsetSelector:
     return SubsetSelector(
         n_features_to_select=2, epsilon=0.5, bounds_X=(0, 10), bounds_y=(0, 30), loss="squared",
         random_state=seed,
@@ -107,29 +109,109 @@ def test_unknown_chunks_are_refused() -> None:
         selector(0).fit(lazy[lazy[:, 1] > 5], y)
 
 
+# Worker processes ---------------------------------------------------------------------------------
+
+WORKERS = {"threads_per_worker": 1, "dashboard_address": None}
+
+
+def slow():
+    """Return what a worker does; made here, so that it travels as a whole."""
+
+    def slowly(block):
+        time.sleep(0.05)
+        return block
+
+    return slowly
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_two_workers_one_of_which_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("call", [0, 1, 2])
+def test_two_workers_one_of_which_is_killed_in_the_middle(
+    monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    """In the middle of the first look, of the first columns, and of the first product."""
     distributed = pytest.importorskip("distributed")
     X, y = table()
     expected = selector(1).fit(X, y).get_support().tolist()
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with (
-        distributed.LocalCluster(processes=True, **options) as cluster,
+        distributed.LocalCluster(n_workers=2, processes=True, **WORKERS) as cluster,
         distributed.Client(cluster) as client,
     ):
-        lazy = client.persist(da.from_array(X, chunks=(100, 4)))
-        distributed.wait(lazy)
+        lazy = da.from_array(X, chunks=(100, 4)).map_blocks(slow(), dtype=float, meta=X[:0])
         assert selector(1).fit(lazy, y).get_support().tolist() == expected
-        asked, killed = module._computed, []
+        asked, calls, killed = module._computed, [], []
 
         def killing(tasks):
-            if not killed:
-                killed.append(next(iter(client.run(os.getpid).values())))
-                os.kill(killed[0], signal.SIGKILL)
-                time.sleep(0.1)
+            if len(calls) == call:
+                victim = next(iter(client.run(os.getpid).values()))
+                killed.append(victim)
+                threading.Timer(0.2, os.kill, (victim, signal.SIGKILL)).start()
+            calls.append(len(tasks))
             return asked(tasks)
 
         monkeypatch.setattr(module, "_computed", killing)
         assert selector(1).fit(lazy, y).get_support().tolist() == expected
         assert killed
+        assert killed[0] not in client.run(os.getpid).values()
+
+
+def deadly(path: Path):
+    def dies(block):
+        if path.exists():
+            os._exit(1)
+        return block
+
+    return dies
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("late", [False, True])
+def test_a_chunk_that_kills_every_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    """Told without words of the workers; charged only if it happens after the first look."""
+    distributed = pytest.importorskip("distributed")
+    X, y = table()
+    path = tmp_path / "die"
+    ledger = Ledger(tmp_path / "budget.db", epsilon=1.0)
+    if late:
+        asked, calls = module._computed, []
+
+        def dying(tasks):
+            if calls:
+                path.touch()
+            calls.append(1)
+            return asked(tasks)
+
+        monkeypatch.setattr(module, "_computed", dying)
+    else:
+        path.touch()
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(n_workers=2, processes=True, **WORKERS) as cluster,
+        distributed.Client(cluster),
+    ):
+        lazy = da.from_array(X, chunks=(300, 6)).map_blocks(deadly(path), dtype=float, meta=X[:0])
+        with pytest.raises(InputError, match="Dask could not compute") as told:
+            selector(None).set_params(ledger=ledger).fit(lazy, y)
+    assert told.value.__cause__ is None
+    assert ledger.spent == ((0.5, 0.0) if late else (0.0, 0.0))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_workers_that_have_all_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(module, "_PATIENCE", 0.5)
+    X, y = table()
+    with (
+        distributed.LocalCluster(n_workers=1, processes=False, **WORKERS) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        cluster.scale(0)
+        while client.scheduler_info()["workers"]:
+            time.sleep(0.05)
+        with pytest.raises(InputError, match="Dask could not compute"):
+            selector(0).fit(da.from_array(X, chunks=(300, 12)), y)

@@ -1,6 +1,7 @@
 """Tables on disk: the release is that of the table in memory, and bad files are refused."""
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,34 @@ def test_memory_is_bounded_by_tiles(tmp_path: Path) -> None:
     sizes = [tile.block.nbytes for tile in store.tiles(40_000)]
     assert max(sizes) <= 40_000
     assert sum(sizes) == X.nbytes
+
+
+@pytest.mark.parametrize("kind", ["npy", "zarr"])
+def test_a_table_of_twice_the_memory_limit(tmp_path: Path, kind: str) -> None:
+    """The same releases as in memory, and the table is never held: numpy's memory is counted."""
+    n, p, limit = 4200, 4000, 64 * 10**6
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (n, p))
+    y = X[:, 3] + 2 * X[:, 5] + rng.normal(size=n)
+    assert X.nbytes > 2 * limit
+    path = tmp_path / "t.npy"
+    if kind == "npy":
+        np.save(path, X)
+    else:
+        zarr = pytest.importorskip("zarr")
+        path = tmp_path / "t.zarr"
+        chunks = {"shape": X.shape, "chunks": (2100, 125), "dtype": "f8"}
+        zarr.create_array(str(path), **chunks)[:] = X
+    asked = [selector(loss="squared", ridge=500.0, epsilon=0.5, random_state=k) for k in range(3)]
+    expected = [one.fit(X, y).get_support(True).tolist() for one in asked]
+    del X
+    tracemalloc.start()
+    found = [one.fit(open_table(path, memory=limit), y).get_support(True).tolist() for one in asked]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == expected
+    assert len({tuple(one) for one in found}) > 1
+    assert peak < limit
 
 
 # Bad files: the same words for all data, and nothing is spent -------------------------------------

@@ -63,7 +63,7 @@ class Origin:
 
     asked: Mapping[str, Any]
     visible: int
-    names: tuple[str, ...] | None = None
+    names: Sequence[str] | None = None
     levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def seen(self, support: Iterable[int]) -> tuple[int, ...]:

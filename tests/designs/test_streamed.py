@@ -127,3 +127,33 @@ def test_a_fault_in_one_part_is_told() -> None:
 
     with pytest.raises(RuntimeError, match="a fault"):
         in_parallel(work, [0, 1])
+
+
+@pytest.mark.parametrize(("n", "kind"), [(90, np.int16), (40_000, np.int32)])
+def test_rows_of_the_gram_matrix_are_whole_numbers(tmp_path: Path, n: int, kind: type) -> None:
+    copies = genotypes(n, 5)
+    write_bed(tmp_path / "a.bed", copies)
+    mapped = np.nan_to_num(copies, nan=1.0) - 1.0
+    design = as_design(BedFile(tmp_path / "a.bed"), bound=1.0, lower=0, upper=2).with_ones()
+    full = np.column_stack([mapped, np.ones(n)])
+    rows = design.gram_rows([5, 0, 3])
+    assert all(row.dtype == kind for row in rows)
+    np.testing.assert_array_equal(rows, (full.T @ full)[[5, 0, 3]])
+
+
+@pytest.mark.parametrize("bounds", [(0.5, 1.6), (0.0, 4.0)])
+def test_rows_that_are_no_whole_numbers_lose_nothing(
+    tmp_path: Path, bounds: tuple[float, float]
+) -> None:
+    write_bed(tmp_path / "a.bed", genotypes(90, 5))
+    lower, upper = bounds
+    design = as_design(BedFile(tmp_path / "a.bed"), bound=1.0, lower=lower, upper=upper).with_ones()
+    expected = design.correlate(design.take([5, 0, 3])).T
+    np.testing.assert_array_equal(design.gram_rows([5, 0, 3]), expected)
+
+
+def test_a_constant_that_is_no_whole_number_is_seen(tmp_path: Path) -> None:
+    """Entries may be whole where the bound is not: the constant column is at the bound."""
+    write_bed(tmp_path / "a.bed", genotypes(40, 3))
+    design = as_design(BedFile(tmp_path / "a.bed"), bound=2.5, lower=-1.5, upper=3.5).with_ones()
+    np.testing.assert_array_equal(design.gram_rows([3, 0]), design.correlate(design.take([3, 0])).T)

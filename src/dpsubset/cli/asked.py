@@ -50,12 +50,18 @@ class Source:
     table_name: str | None
     private_target_bounds: bool = False
     memory: str | None = None
+    covariates: Path | None = None
 
 
 def ask(
     kind: type[S], source: Source, options: dict[str, Any], *, classes_needed: bool = False
 ) -> S:
     """State a selection of a file; all that is wrong for any rows is found here."""
+    if source.covariates is not None:
+        raise InputError(
+            "--covariates are for a table that stays on disk; of another file they are columns: "
+            "name them by --always-include"
+        )
     path, known = at_once(lambda: _public(source), lambda: read_names(source.table))
     # A file of bounds alone, by its old name: missing values are refused, as they have been.
     plain = source.schema is None and is_bounds_only(path)
@@ -145,8 +151,9 @@ def _public(source: Source) -> Path:
     return found
 
 
-def read(selection: Selection, path: Path) -> Table:
+def read(selection: Selection, source: Source) -> Table:
     """Read the rows of a file."""
+    path = source.table
     schema = selection.schema
     assert schema.names is not None
     assert schema.target_name is not None
@@ -195,7 +202,7 @@ def _names(text: str, option: str, known: Sequence[str]) -> Sequence[str]:
         if text in known:
             return (text,)
         raise InputError(f"{option} has an open quote; give names separated by commas") from None
-    if text in known and not set(names) <= set(known):
+    if text in known and not all(name in known for name in names):
         return (text,)
     if not names or not all(names):
         raise InputError(f"{option} holds an empty name; give names separated by commas")

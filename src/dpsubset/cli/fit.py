@@ -30,6 +30,8 @@ def fit(
     classes: options.Classes = None,
     table_name: options.TableName = None,
     private_target_bounds: options.PrivateTargetBounds = False,
+    memory: options.Memory = None,
+    covariates: options.Covariates = None,
     ledger: options.Ledger = None,
     by: options.By = None,
     report: options.Report = None,
@@ -45,11 +47,12 @@ def fit(
     Options on ridge and radius are those of the selection.
     """
     with ending(as_json):
-        from dpsubset.cli.asked import Source, ask, read
+        from dpsubset.cli.asked import Source
         from dpsubset.cli.quick import as_quick_as_possible
         from dpsubset.cli.reporting import reporting
         from dpsubset.cli.selecting import seeded_warning
         from dpsubset.cli.show import print_left, print_model
+        from dpsubset.cli.stored import ways
         from dpsubset.cli.warned import print_warnings
         from dpsubset.cli.writing import waiting, writing
         from dpsubset.compiled import interpreted
@@ -62,19 +65,20 @@ def fit(
         if given["mechanism"] == "all":
             raise InputError("a model rests on one selection: name one mechanism, not all")
         silent = quiet or as_json
-        keep = (table, schema, bounds, ledger)
+        keep = (table, schema, bounds, ledger, covariates)
         with writing(output, keep=keep) as write, reporting(report, output, keep) as certify:
             with waiting("fitting a model", shown=not silent):
                 source = Source(
                     *(table, target, schema, bounds, features, classes, table_name),
-                    private_target_bounds,
+                    *(private_target_bounds, memory, covariates),
                 )
                 with interpreted():  # on no rows
-                    model = ask(Model, source, given, classes_needed=True)
+                    asks, reads = ways(source)
+                    model = asks(Model, source, given, classes_needed=True)
                     method, nothing = model.method, model.fit_problem(model.rehearsal())
                     method.prepare(nothing, seeded=_seeded(given))
                     budget = as_ledger(ledger, by)
-                    rows = read(model, table)
+                    rows = reads(model, source)
                     quick = as_quick_as_possible([model], rows)
                 with quick:
                     problem = model.problem(rows)

@@ -40,6 +40,15 @@ Memory = Annotated[
         rich_help_panel=TABLE,
     ),
 ]
+Covariates = Annotated[
+    Path | None,
+    typer.Option(
+        help="For a table that stays on disk: a CSV or Parquet file of numbers with a row for each "
+        "of its rows (matched by IID, if it has that), such as age and sex. They are always "
+        "included, and --size counts them; their bounds are in --bounds.",
+        rich_help_panel=TABLE,
+    ),
+]
 Schema = Annotated[
     Path | None,
     typer.Option(

@@ -11,6 +11,7 @@ import typer
 
 from dpsubset.cli import options
 from dpsubset.cli.ending import ending
+from dpsubset.errors import InputError
 
 __all__ = ["predict"]
 
@@ -25,6 +26,7 @@ def predict(
             rich_help_panel="Output",
         ),
     ] = None,
+    covariates: options.Covariates = None,
     as_json: options.Json = False,
 ) -> None:
     """Predict the target for the rows of TABLE, one line a row, as CSV.
@@ -36,15 +38,24 @@ def predict(
     with ending(as_json):
         import polars as pl
 
+        from dpsubset.cli.stored import read_selected
         from dpsubset.cli.writing import writing
         from dpsubset.data import read_cells, read_columns
+        from dpsubset.data.stores import is_stored
         from dpsubset.model_file import read_model
         from dpsubset.privacy.shown import printable
 
-        with writing(output, keep=(table, model)) as write:
+        with writing(output, keep=(table, model, covariates)) as write:
             stored = read_model(model)
-            reads = read_columns if stored.codings is None else read_cells
-            found: dict[str, Any] = stored.predict(reads(table, stored.columns))
+            rows: Any
+            if is_stored(table):
+                rows = read_selected(stored, table, covariates)
+            elif covariates is not None:
+                raise InputError("--covariates are for a table that stays on disk: leave them out")
+            else:
+                reads = read_columns if stored.codings is None else read_cells
+                rows = reads(table, stored.columns)
+            found: dict[str, Any] = stored.predict(rows)
             text = pl.DataFrame(found).write_csv()
             write(text)
         if as_json:

@@ -26,6 +26,7 @@ def select(
     table_name: options.TableName = None,
     private_target_bounds: options.PrivateTargetBounds = False,
     memory: options.Memory = None,
+    covariates: options.Covariates = None,
     ledger: options.Ledger = None,
     by: options.By = None,
     output: Annotated[
@@ -67,12 +68,12 @@ def select(
 
         if report is not None and given["mechanism"] == "all":
             raise InputError("a certificate is of one release: name one mechanism, not all")
-        keep = (table, schema, bounds, ledger)
+        keep = (table, schema, bounds, ledger, covariates)
         with writing(output, keep=keep) as write, reporting(report, output, keep) as certify:
             with waiting("selecting columns", shown=not (quiet or as_json)):
                 source = Source(
                     *(table, target, schema, bounds, features, classes, table_name),
-                    *(private_target_bounds, memory),
+                    *(private_target_bounds, memory, covariates),
                 )
                 outcome = select_columns(source, ledger, given, by)
             # Neither a full disk nor a closed terminal may lose a release that was paid for.

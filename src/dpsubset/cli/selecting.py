@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpsubset.cli.asked import Source, ask, read
+from dpsubset.cli.asked import Source
 from dpsubset.cli.quick import as_quick_as_possible
-from dpsubset.cli.stored import ask_stored, read_stored
+from dpsubset.cli.stored import ways
 from dpsubset.cli.warned import print_warnings
 from dpsubset.compiled import interpreted
-from dpsubset.data.stores import is_stored
 from dpsubset.errors import BudgetError, RefusedError, UnprovenError
 from dpsubset.mechanisms.named import MECHANISMS, OWN_OPTIONS
 from dpsubset.planning.rule import likely_noise
@@ -85,11 +84,10 @@ def select_columns(
         If the only mechanism asked for released nothing.
     """
     with interpreted():  # on no rows
-        stored = is_stored(source.table)
-        asking = ask_stored if stored else ask
-        asked = [asking(Selection, source, given) for given in _each(options)]
+        asks, reads = ways(source)
+        asked = [asks(Selection, source, given) for given in _each(options)]
         budget = as_ledger(ledger, by)
-        rows = read_stored(asked[0], source) if stored else read(asked[0], source.table)
+        rows = reads(asked[0], source)
         quick = as_quick_as_possible(asked, rows)
     with quick:
         if len(asked) > 1:  # nothing is released before all of them are checked

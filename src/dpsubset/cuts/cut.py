@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.cuts.recipe import Recipe
 from dpsubset.cuts.region import Region
 from dpsubset.problem import Problem
 
@@ -35,6 +36,19 @@ class Cut:
     weights: Floats  # one for each free column
     partial: Floats = field(default_factory=lambda: np.empty(0))  # one for each partial column
     point: Floats | None = None  # the dual point behind it, where there is one
+    recipe: Recipe | None = None  # for all columns, where there is no room to keep weights
+
+    def slim(self) -> Cut:
+        """Return the same without weights, where they can be made anew."""
+        if self.recipe is None:
+            return self
+        return Cut(self.region, self.constant, np.empty(0), self.partial, self.point, self.recipe)
+
+    def whole(self) -> Cut:
+        """Return the same with its weights."""
+        if self.recipe is None or self.weights.size:
+            return self
+        return replace(self, weights=self.recipe.at(self.region.free))
 
     @property
     def least(self) -> float:
@@ -119,9 +133,9 @@ class CutMaker(ABC):
         """Return the cut that a sampler starts from."""
         return self.bound(region)
 
-    def cheap_all(self, regions: Sequence[Region]) -> list[Cut]:
-        """Return the same for several regions."""
-        return [self.cheap(region) for region in regions]
+    def cheap_all(self, regions: Sequence[Region]) -> Iterable[Cut]:
+        """Return the same for several regions, one after the other."""
+        return (self.cheap(region) for region in regions)
 
     @abstractmethod
     def optimised(

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.cuts import recipe
 from dpsubset.cuts.blocks import block_gains
 from dpsubset.cuts.curvature import curvature, elimination_error, steady
 from dpsubset.cuts.cut import Cut, CutMaker
 from dpsubset.cuts.perspective import optimise, tangent
-from dpsubset.cuts.reduced import Reduced, extension_scores, multiplier, reduce
+from dpsubset.cuts.recipe import Recipe, slices
+from dpsubset.cuts.reduced import (
+    Elimination,
+    Reduced,
+    eliminate,
+    extension_scores,
+    multiplier,
+    reduce,
+)
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.losses.squared import support_scores
@@ -67,8 +77,16 @@ class MomentCuts(CutMaker):
             order = problem.free[np.argsort(-features.sum(quick)[problem.free])]
             likely = order[: features.first(order, _AHEAD, 1)]
             ahead = np.unique(np.concatenate([np.array(inside, dtype=np.intp), likely]))
-            gram.columns(features.columns(ahead))
-        return self._alone(reduce(problem, inside, mu))
+            gram.fetch(features.columns(ahead))
+        if not self._wide:
+            return self._alone(reduce(problem, inside, mu))
+        found = eliminate(problem, inside, mu)
+        return np.concatenate([found.over(s).single_gains() for s in slices(problem.n_columns)])
+
+    @property
+    def _wide(self) -> bool:
+        """Whether there is no room for weights, so that they are made slice by slice."""
+        return self.problem.features.identity and self.problem.n_columns > recipe.WIDE
 
     def _alone(self, reduced: Reduced) -> Floats:
         """Return what each feature gains alone (T11d)."""
@@ -108,6 +126,9 @@ class MomentCuts(CutMaker):
     def curvature(self) -> float:
         return curvature(self.problem)
 
+    def memory(self) -> int:
+        return 8 * self.problem.n_columns if self._wide else super().memory()
+
     def exact(self, region: Region) -> bool:
         return region.to_choose == 1
 
@@ -122,11 +143,42 @@ class MomentCuts(CutMaker):
         problem = self.problem
         if region.to_choose == 0:
             return Cut(region, problem.interval(region.inside)[0], np.empty(0))
+        if self._wide:
+            return self._cheap_wide(region)
         if region.to_choose == 1:
             scores = self.extended(region.inside, region.free)
             return Cut(region, problem.energy - problem.slack, problem.energy - scores)
         found = self.bound(region)  # its reduction is large, and of use to a search only
         return Cut(region, found.constant, found.weights, found.partial)
+
+    def _cheap_wide(self, region: Region) -> Cut:
+        """Return the same cuts with weights that are made slice by slice."""
+        problem = self.problem
+        if region.to_choose == 1:
+            found = eliminate(problem, region.inside, self.floor)
+
+            def exact(part: slice, columns: NDArray[np.intp]) -> Floats:
+                return problem.energy - extension_scores(problem, found.over(part), columns)
+
+            return self._made(region, problem.energy - problem.slack, exact)
+        candidates = []
+        for mu in self._multipliers:
+            some = eliminate(problem, region.inside, mu)
+
+            def weights(part: slice, columns: NDArray[np.intp], some: Elimination = some) -> Floats:
+                left = some.over(part).correlations
+                return np.asarray(left[columns - part.start] ** 2 / some.penalty)
+
+            error = elimination_error(problem, some.penalty)
+            candidates.append(self._made(region, some.base - error, weights))
+        return max(candidates, key=lambda cut: cut.least)
+
+    def _made(
+        self, region: Region, constant: float, of: Callable[[slice, NDArray[np.intp]], Floats]
+    ) -> Cut:
+        made = Recipe(of, self.problem.n_columns)
+        partial = np.array([made.at(np.array([j]))[0] for j in region.partial])
+        return Cut(region, constant, np.empty(0), partial, None, made).whole()
 
     def optimised(
         self,
@@ -141,7 +193,7 @@ class MomentCuts(CutMaker):
         first, last = self._multipliers[0], self._multipliers[-1]
         found = optimise(self.problem, cut.region, d, kappa, first, last, guess)
         constant = found.constant - elimination_error(self.problem, found.penalty)
-        return Cut(cut.region, constant, found.weights)
+        return Cut(cut.region, constant, found.weights, recipe=found.recipe)
 
     def tangent(self, region: Region, z: Floats, *, tighten: bool = True) -> Cut:
         d = self.curvature() if tighten else 0.0
@@ -154,6 +206,12 @@ class MomentCuts(CutMaker):
         if not self.problem.features.identity:
             given = np.tile(np.array(inside, dtype=np.intp), (columns.size, 1))
             return self.scores(np.column_stack([given, columns]))
+        if self._wide and bool(np.all(columns[1:] > columns[:-1])):
+            found = eliminate(self.problem, inside, self.floor)
+            return Recipe(
+                lambda part, some: extension_scores(self.problem, found.over(part), some),
+                self.problem.n_columns,
+            ).at(columns)
         return extension_scores(self.problem, reduce(self.problem, inside, self.floor), columns)
 
     def scores(self, supports: NDArray[np.intp]) -> Floats:
@@ -195,7 +253,7 @@ class MomentCuts(CutMaker):
 
     def patience(self, region: Region) -> float:
         n, held = self.problem.n_rows, self.problem.gram.held
-        p = int(self.problem.features.widths[region.free].sum())
+        p = self.problem.features.width(region.free)
         draw = 60.0 + (0.0 if held else 0.02 * n * self.problem.most_columns)
         cost = 100.0 + 0.05 * p * region.to_choose + (0.0 if held else n * p / 2000)
         if self.problem.gram.affordable:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsubset.problem import Problem
 
-__all__ = ["Region", "patterns", "root"]
+__all__ = ["Region", "outside", "patterns", "root"]
 
 _MOST_PATTERNS = 100
 
@@ -77,14 +77,25 @@ def root(problem: Problem) -> Region:
     return _settle(Region(problem.include, problem.free, problem.size))
 
 
-def patterns(problem: Problem, support: tuple[int, ...], mistakes: int) -> list[Region]:
+def outside(problem: Problem, support: tuple[int, ...]) -> NDArray[np.intp]:
+    """Return the free columns that are not in a support."""
+    return problem.free[~np.isin(problem.free, support)]
+
+
+def patterns(
+    problem: Problem,
+    support: tuple[int, ...],
+    mistakes: int,
+    others: NDArray[np.intp] | None = None,
+) -> list[Region]:
     """Return the parts of the supports with that many columns outside `support` (T17).
 
     Each part shares exactly some columns with `support`, and the included ones. Where these parts
-    are many they are left together, to be parted as needed.
+    are many they are left together, to be parted as needed. `others` are the columns outside, where
+    they are known already: one array then serves all parts.
     """
     chosen = [j for j in support if j not in problem.include]
-    others = problem.free[~np.isin(problem.free, chosen)]
+    others = outside(problem, support) if others is None else others
     if mistakes > min(len(chosen), others.size):
         return []
     if comb(len(chosen), mistakes) > _MOST_PATTERNS:

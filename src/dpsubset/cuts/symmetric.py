@@ -6,7 +6,16 @@ import numpy as np
 
 from dpsubset.compiled import compiled
 
-__all__ = ["block_tables", "draw_subset", "inclusion", "log_total"]
+__all__ = [
+    "block_tables",
+    "draw_subset",
+    "draw_within",
+    "inclusion",
+    "log_total",
+    "next_block",
+]
+
+_STRETCH = 1 << 15  # columns whose sums are held at once
 
 
 @compiled()
@@ -37,23 +46,41 @@ def log_total(w, t):  # type: ignore[no-untyped-def]
 
 @compiled()
 def inclusion(w, t):  # type: ignore[no-untyped-def]
-    """Return the log total and every column's probability of inclusion in a random subset."""
+    """Return the log total and every column's probability of inclusion in a random subset.
+
+    Sums over later columns are kept where a stretch of columns begins, and made anew within it: a
+    few numbers for every column of a wide table would be too many.
+    """
     p = w.size
-    suffix = np.full((p + 1, t + 1), -np.inf)
-    suffix[p, 0] = 0.0
-    for j in range(p - 1, -1, -1):
-        suffix[j] = suffix[j + 1]
-        _absorb(suffix[j], w[j])
-    total = suffix[0, t]
+    step = max(min(p, _STRETCH), 1)
+    count = max((p + step - 1) // step, 1)
+    later = np.full((count + 1, t + 1), -np.inf)
+    later[count, 0] = 0.0
+    for g in range(count - 1, 0, -1):
+        later[g] = later[g + 1]
+        for j in range(min((g + 1) * step, p) - 1, g * step - 1, -1):
+            _absorb(later[g], w[j])
     prefix = np.full(t + 1, -np.inf)
     prefix[0] = 0.0
+    suffix = np.empty((step + 1, t + 1))
+    total = -np.inf
     out = np.empty(p)
-    for j in range(p):
-        mass = -np.inf
-        for r in range(t):
-            mass = _logadd(mass, prefix[r] + suffix[j + 1, t - 1 - r])
-        out[j] = min(np.exp(mass + w[j] - total), 1.0)
-        _absorb(prefix, w[j])
+    for g in range(count):
+        first = g * step
+        size = min(step, p - first)
+        suffix[size] = later[g + 1]
+        for i in range(size - 1, -1, -1):
+            suffix[i] = suffix[i + 1]
+            _absorb(suffix[i], w[first + i])
+        if g == 0:
+            total = suffix[0, t]
+        for i in range(size):
+            j = first + i
+            mass = -np.inf
+            for r in range(t):
+                mass = _logadd(mass, prefix[r] + suffix[i + 1, t - 1 - r])
+            out[j] = min(np.exp(mass + w[j] - total), 1.0)
+            _absorb(prefix, w[j])
     return total, out
 
 
@@ -98,6 +125,53 @@ def block_tables(w, t, block):  # type: ignore[no-untyped-def]
 
 
 @compiled()
+def _how_many(own, later, g, left, u):  # type: ignore[no-untyped-def]
+    """Draw how many of the columns that are left fall into block g."""
+    take = 0
+    reached = np.exp(own[g, 0] + later[g + 1, left] - later[g, left])
+    while reached < u and take < left:
+        take += 1
+        reached += np.exp(own[g, take] + later[g + 1, left - take] - later[g, left])
+    while take > 0 and own[g, take] + later[g + 1, left - take] == -np.inf:
+        take -= 1  # a sum that rounds to less than one must not lead to an empty choice
+    return take
+
+
+@compiled()
+def next_block(own, later, g, left, uniforms, used):  # type: ignore[no-untyped-def]
+    """Return the next block, from g on, that has columns, how many, and the numbers used up."""
+    while g < own.shape[0]:
+        take = _how_many(own, later, g, left, uniforms[used])
+        used += 1
+        if take > 0:
+            return g, take, used
+        g += 1
+    return g, 0, used
+
+
+@compiled()
+def draw_within(w, take, uniforms, used):  # type: ignore[no-untyped-def]
+    """Draw so many positions of a block with weights w; return them, and the numbers used up."""
+    chosen = np.empty(take, np.int64)
+    found = 0
+    suffix = np.full((w.size + 1, take + 1), -np.inf)
+    suffix[w.size, 0] = 0.0
+    for j in range(w.size - 1, -1, -1):
+        suffix[j] = suffix[j + 1]
+        _absorb(suffix[j], w[j])
+    for j in range(w.size):
+        left = take - found
+        if left == 0:
+            break
+        u = uniforms[used]
+        used += 1
+        if u < np.exp(w[j] + suffix[j + 1, left - 1] - suffix[j, left]):
+            chosen[found] = j
+            found += 1
+    return chosen, used
+
+
+@compiled()
 def draw_subset(w, t, block, own, later, uniforms):  # type: ignore[no-untyped-def]
     """Draw positions of a subset of size t with probability proportional to exp(sum of w).
 
@@ -105,37 +179,15 @@ def draw_subset(w, t, block, own, later, uniforms):  # type: ignore[no-untyped-d
     each block and one for each column of a block that is opened.
     """
     chosen = np.empty(t, np.int64)
-    found = 0
-    used = 0
-    for g in range(own.shape[0]):
-        left = t - found
-        if left == 0:
-            break
-        u = uniforms[used]
-        used += 1
-        take = 0
-        reached = np.exp(own[g, 0] + later[g + 1, left] - later[g, left])
-        while reached < u and take < left:
-            take += 1
-            reached += np.exp(own[g, take] + later[g + 1, left - take] - later[g, left])
-        while take > 0 and own[g, take] + later[g + 1, left - take] == -np.inf:
-            take -= 1  # a sum that rounds to less than one must not lead to an empty choice
+    found = used = g = 0
+    while found < t:
+        g, take, used = next_block(own, later, g, t - found, uniforms, used)
         if take == 0:
-            continue
+            break
         start = g * block
-        stop = min(start + block, w.size)
-        suffix = np.full((stop - start + 1, take + 1), -np.inf)
-        suffix[stop - start, 0] = 0.0
-        for j in range(stop - start - 1, -1, -1):
-            suffix[j] = suffix[j + 1]
-            _absorb(suffix[j], w[start + j])
-        for j in range(stop - start):
-            if take == 0:
-                break
-            u = uniforms[used]
-            used += 1
-            if u < np.exp(w[start + j] + suffix[j + 1, take - 1] - suffix[j, take]):
-                chosen[found] = start + j
-                found += 1
-                take -= 1
+        inside, used = draw_within(w[start : min(start + block, w.size)], take, uniforms, used)
+        for i in range(take):
+            chosen[found + i] = start + inside[i]
+        found += take
+        g += 1
     return chosen

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpsubset.data.bounds_file import TableBounds, read_bounds
 from dpsubset.data.classes import check_classes
 from dpsubset.data.codebook import Codebook, check_file, is_bounds_only
+from dpsubset.data.covariates import with_covariates
 from dpsubset.data.files import read_cells, read_columns, read_table
 from dpsubset.data.frames import Table, as_matrix
 from dpsubset.data.names import looks_headless, pick_features, read_names, read_types
@@ -31,4 +32,5 @@ __all__ = [
     "read_table",
     "read_types",
     "schema_template",
+    "with_covariates",
 ]

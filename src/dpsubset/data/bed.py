@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.data.many_names import ManyNames
 from dpsubset.data.watched import Watched
 from dpsubset.designs.base import Design
 from dpsubset.designs.packed import PackedDesign
@@ -32,9 +33,9 @@ class BedFile(Store):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        variants, people = (_second_words(path.with_suffix(end)) for end in (".bim", ".fam"))
-        self.n_rows, self.n_columns = len(people), len(variants)
-        self.names, self.people = _unlike(variants, path), people
+        self.people = tuple(_second_words(path.with_suffix(".fam")))
+        self.names = _unlike(ManyNames(_second_words(path.with_suffix(".bim"))), path)
+        self.n_rows, self.n_columns = len(self.people), len(self.names)
         self._file = Watched(path)
         self._width = (self.n_rows + 3) // 4
         head = self._file.read(0, 3)
@@ -70,6 +71,14 @@ class BedFile(Store):
             out[k] = self._variants(j, j + 1)[0]
         return out
 
+    def numbers(self, index: NDArray[np.intp], middle: Floats) -> Floats:
+        """Return how often people have the first allele of some variants."""
+        packed = self.columns(index)
+        self.check()
+        codes = packed[:, :, None] >> np.arange(0, 8, 2, dtype=np.uint8) & 3
+        copies = _COPIES[codes.reshape(index.size, -1)[:, : self.n_rows]].T
+        return np.where(np.isnan(copies), middle, copies)
+
     def design(self, bound: float, middle: Floats, scale: Floats, partner: Floats | None) -> Design:
         """Return the design, whose entries are four numbers at most."""
         if self.n_columns and (np.ptp(middle) or np.ptp(scale)):
@@ -83,24 +92,29 @@ class BedFile(Store):
         self._file.check()
 
 
-@without_context
-def _second_words(path: Path) -> tuple[str, ...]:
+def _second_words(path: Path) -> Iterator[str]:
     """Return the second word of every line: a variant's name, or a person's."""
+    for line in _lines(path):
+        words = line.split(maxsplit=2)
+        if len(words) < 2:
+            raise InputError(f"{path} has lines of fewer than two words; it is not one of PLINK's")
+        yield words[1]
+
+
+@without_context
+def _lines(path: Path) -> Iterator[str]:
     try:
         with path.open(encoding="utf-8", errors="backslashreplace") as file:
-            lines = [line.split(maxsplit=2) for line in file]
+            yield from file
     except OSError as error:
         raise InputError(
             f"{path} cannot be read ({os.strerror(error.errno or 0)}); a .bed file needs its .bim "
             "and .fam next to it"
         ) from None
-    if any(len(words) < 2 for words in lines):
-        raise InputError(f"{path} has lines of fewer than two words; it is not one of PLINK's")
-    return tuple(words[1] for words in lines)
 
 
-def _unlike(names: tuple[str, ...], path: Path) -> tuple[str, ...]:
-    if len(set(names)) == len(names):
+def _unlike(names: ManyNames, path: Path) -> ManyNames:
+    if not names.repeated():
         return names
     raise InputError(
         f"{path.with_suffix('.bim')} names a variant twice; `plink2 --set-all-var-ids '@:#:$r:$a'` "

@@ -166,7 +166,7 @@ def _one_per_column(given: Any, n_columns: int, side: str) -> Floats:
             f"the {side} bounds have shape {limits.shape}; give one number, or one for each of the "
             f"{n_columns} columns"
         )
-    return np.broadcast_to(limits, (n_columns,)).copy()
+    return np.broadcast_to(limits, (n_columns,))  # one number takes no more than one
 
 
 @without_context

@@ -29,6 +29,7 @@ __all__ = [
     "column_positions",
     "frame_matrix",
     "from_objects",
+    "places_of_names",
 ]
 
 MISSING = (
@@ -62,7 +63,7 @@ class Table(NamedTuple):
     y: Any
 
 
-def as_matrix(X: Any) -> tuple[Any, tuple[str, ...] | None]:
+def as_matrix(X: Any) -> tuple[Any, Sequence[str] | None]:
     """Return the table as a 2-D array or a sparse matrix of numbers, and its column names if any.
 
     Data frames of any library that narwhals knows (pandas, polars, pyarrow, ...) go one way. Arrays
@@ -205,11 +206,17 @@ def column_positions(
         listed = None
     if listed is None:
         raise InputError(f"{what} must be a list of column names or indices")
-    places = None if names is None else {name: j for j, name in enumerate(names)}
+    wanted = {entry for entry in listed if isinstance(entry, str)}
+    places = None if names is None else places_of_names(names, wanted)
     positions = [_position(entry, places, n_columns, what) for entry in listed]
     if len(set(positions)) < len(positions):
         raise InputError(f"{what} names a column twice: name each column once")
     return tuple(sorted(positions))
+
+
+def places_of_names(names: Sequence[str], wanted: set[str]) -> dict[str, int]:
+    """Return where some names are, those of them that are there."""
+    return {name: j for j, name in enumerate(names) if name in wanted} if wanted else {}
 
 
 def _position(entry: Any, places: dict[str, int] | None, n_columns: int, what: str) -> int:

@@ -78,7 +78,7 @@ class ParquetParts(NumberStore):
             rows = slice(top, min(top + height, self.n_rows))
             for first in range(0, self.n_columns, width):
                 columns = slice(first, min(first + width, self.n_columns))
-                yield Tile(rows, columns, self._read(rows, self.names[columns]))
+                yield Tile(rows, columns, self._read(rows, tuple(self.names[columns])))
 
     def _read(self, rows: slice, names: tuple[str, ...]) -> NDArray[Any]:
         out = np.empty((rows.stop - rows.start, len(names)))

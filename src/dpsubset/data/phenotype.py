@@ -16,14 +16,14 @@ from dpsubset.data.names import read_names
 from dpsubset.errors import InputError
 from dpsubset.labels import Labels
 
-__all__ = ["phenotype_name", "read_phenotype"]
+__all__ = ["PEOPLE", "phenotype_name", "places_of", "read_phenotype"]
 
-_PEOPLE = ("FID", "#FID", "IID", "#IID")  # PLINK's own words for whose row it is
+PEOPLE = ("FID", "#FID", "IID", "#IID")  # PLINK's own words for whose row it is
 
 
 def phenotype_name(path: Path) -> str:
     """Return the name of the one column that holds the target; no row is read."""
-    names = [name for name in read_names(path) if name not in _PEOPLE]
+    names = [name for name in read_names(path) if name not in PEOPLE]
     if len(names) != 1:
         raise InputError(
             f"{path} must hold one column besides FID and IID, the target; it has {len(names)}"
@@ -40,7 +40,7 @@ def read_phenotype(
 ) -> Floats | Labels:
     """Read the target: row by row, or by IID where the file has it and the table names people."""
     name = phenotype_name(path)
-    places = _places(path, people)
+    places = places_of(path, people)
     if not labels:
         numbers: Floats = read_columns(path, [name])[:, 0].astype(np.float64)[places]
         return numbers
@@ -50,7 +50,7 @@ def read_phenotype(
     return Labels(found.values[places], found.named)
 
 
-def _places(path: Path, people: Sequence[str] | None) -> Any:
+def places_of(path: Path, people: Sequence[str] | None) -> Any:
     """Return which row of the file is each person's."""
     ids = [name for name in read_names(path) if name in ("IID", "#IID")]
     if not ids or people is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -27,6 +27,8 @@ from dpsubset.errors import InputError, at_once, without_context
 from dpsubset.labels import Labels, named_classes
 
 __all__ = ["Schema"]
+
+_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ class Schema:
     (('age', 'region'), [[0], [1, 2, 3]])
     """
 
-    names: tuple[str, ...] | None
+    names: Sequence[str] | None
     limits: tuple[Floats, Floats]
     target: Target
     target_name: str | None = None
@@ -80,7 +82,7 @@ class Schema:
     @classmethod
     def of(
         cls,
-        names: tuple[str, ...] | None,
+        names: Sequence[str] | None,
         n_columns: int,
         bounds: Any,
         target: Target,
@@ -170,17 +172,18 @@ class Schema:
             told = {k: v for k, v in self.to_dict().items() if k != "picked"}
             return hashlib.sha256(json.dumps(told).encode()).hexdigest()
         classes = None if self.target.classes is None else [str(c) for c in self.target.classes]
-        plain = {
-            "names": self.names,
-            "target": [
-                self.target_name,
-                PRIVATE if self.target.private else self.target.limits,
-                classes,
-            ],
-        }
-        digest = hashlib.sha256(json.dumps(plain).encode())
+        target = [
+            self.target_name,
+            PRIVATE if self.target.private else self.target.limits,
+            classes,
+        ]
+        digest = hashlib.sha256(b'{"names": ')
+        for text in _json_parts(self.names):
+            digest.update(text.encode())
+        digest.update(f', "target": {json.dumps(target)}}}'.encode())
         for side in self.limits:
-            digest.update(np.ascontiguousarray(side, dtype="<f8").tobytes())
+            for first in range(0, side.size, _AT_ONCE):
+                digest.update(np.ascontiguousarray(side[first : first + _AT_ONCE], "<f8").data)
         return digest.hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -305,6 +308,18 @@ class Schema:
             np.empty((0, self.n_columns)),
             Labels(target, self.target.classes is not None) if labels else target,
         )
+
+
+def _json_parts(names: Sequence[str] | None) -> Iterator[str]:
+    """Write names as JSON, some at a time: there may be very many."""
+    if names is None:
+        yield "null"
+        return
+    yield "["
+    for first in range(0, len(names), _AT_ONCE):
+        yield ", " if first else ""
+        yield json.dumps(list(names[first : first + _AT_ONCE]))[1:-1]
+    yield "]"
 
 
 def _refuse_names(names: Sequence[str], what: str) -> None:

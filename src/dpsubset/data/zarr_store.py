@@ -79,17 +79,18 @@ class ZarrStore(NumberStore):
                 f"{self._path}: a chunk cannot be read; it is missing or damaged"
             ) from None
 
-    @without_context
     def columns(self, index: NDArray[np.intp]) -> NDArray[Any]:
-        """Read some columns."""
-        try:
-            return np.asarray(self._array.oindex[:, index])
-        except MemoryError:
-            raise
-        except Exception:
-            raise InputError(
-                f"{self._path}: a chunk cannot be read; it is missing or damaged"
-            ) from None
+        """Read some columns, one chunk at a time: together they might not fit into memory."""
+        out = np.empty((self.n_rows, index.size), dtype=self._kind)
+        deep, wide = self._chunks
+        for chunk in np.unique(index // wide):
+            here = np.flatnonzero(index // wide == chunk)
+            columns = slice(int(chunk) * wide, min((int(chunk) + 1) * wide, self.n_columns))
+            for top in range(0, self.n_rows, deep):
+                rows = slice(top, min(top + deep, self.n_rows))
+                block = self._read((rows, columns))
+                out[rows, here] = block[:, index[here] - columns.start]
+        return out
 
     def _look(self) -> tuple[int, int, int]:
         """Return number, bytes and latest change of the files of a store in a folder."""

@@ -163,4 +163,4 @@ def _limits(given: ArrayLike, p: int, name: str) -> Floats:
         )
     if not np.isfinite(array).all():
         raise InputError(f"the {name} bounds must be finite numbers")
-    return np.broadcast_to(array, (p,)).astype(np.float64)
+    return np.broadcast_to(array, (p,))

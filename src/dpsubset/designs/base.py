@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,15 @@ class Design(ABC):
         """Return X'X_J, a (p, k) array."""
         return self.correlate(self.take(columns))
 
+    def gram_rows(self, columns: Columns) -> list[NDArray[Any]]:
+        """Return X_J'X row by row, each in a type of numbers that loses nothing."""
+        return self.rows_of(self.take(columns))
+
+    def rows_of(self, vectors: Floats, room: int = 0) -> list[NDArray[Any]]:
+        """Return U'X row by row, as `gram_rows` does, with room for some numbers behind."""
+        found = [np.ascontiguousarray(row) for row in self.correlate(vectors).T]
+        return [np.concatenate([row, np.zeros(room)]) for row in found] if room else found
+
     def full_gram(self, between: Callable[[], None] | None = None) -> Floats:
         """Return X'X; only asked for when p is small.
 
@@ -68,6 +78,7 @@ class _WithOnes(Design):
         self.n_rows = inner.n_rows
         self.n_columns = inner.n_columns + 1
         self.bound = inner.bound
+        self._squares: Floats | None = None
 
     def take(self, columns: Columns) -> Floats:
         index = np.asarray(columns, dtype=np.intp)
@@ -80,8 +91,16 @@ class _WithOnes(Design):
         last = self.bound * column_sums(vectors)[None]
         return np.concatenate([self._inner.correlate(vectors), last])
 
+    def rows_of(self, vectors: Floats, room: int = 0) -> list[NDArray[Any]]:
+        rows = self._inner.rows_of(vectors, room + 1)
+        for row, total in zip(rows, column_sums(vectors), strict=True):
+            row[self._inner.n_columns] = self.bound * total
+        return rows
+
     def square_norms(self) -> Floats:
-        return np.append(self._inner.square_norms(), self.n_rows * self.bound**2)
+        if self._squares is None:
+            self._squares = np.append(self._inner.square_norms(), self.n_rows * self.bound**2)
+        return self._squares
 
     def full_gram(self, between: Callable[[], None] | None = None) -> Floats:
         p = self._inner.n_columns

@@ -26,6 +26,9 @@ _FAILED = (
 )
 
 
+_PATIENCE = 60.0  # seconds without an answer before the workers are counted
+
+
 class DaskDesign(Design):
     """A table in chunks, wherever they are; sums over chunks of rows are made in their order."""
 
@@ -123,8 +126,35 @@ def _computed(tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
         for k, (task, *given) in enumerate(tasks)
     ]
     try:
+        client = _client(dask_, lazy)
+        if client is not None:
+            return _by_workers(client, lazy)
         return list(dask_.compute(*lazy, optimize_graph=True))
     except MemoryError:
         raise
     except Exception:  # words of a worker may hold entries
         raise InputError(_FAILED) from None
+
+
+def _client(dask_: Any, lazy: list[Any]) -> Any:
+    """Return the client of dask.distributed that would compute this; None if there is none."""
+    chosen = getattr(dask_.base.get_scheduler(collections=lazy), "__self__", None)
+    return chosen if hasattr(chosen, "scheduler_info") else None
+
+
+def _by_workers(client: Any, lazy: list[Any]) -> list[Any]:
+    """Compute by workers. Where they have all gone, and nobody comes back, that is an end, too."""
+    import distributed
+
+    wait: Any = distributed.wait  # not annotated
+    futures = client.compute(lazy, optimize_graph=True)
+    try:
+        while True:
+            try:
+                wait(futures, timeout=_PATIENCE)
+                return list(client.gather(futures))
+            except TimeoutError:
+                if not client.scheduler_info()["workers"]:
+                    raise
+    finally:
+        client.cancel(futures)

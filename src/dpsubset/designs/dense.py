@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,17 +48,43 @@ def _scan_row(source, middle, scale, bound, squares):  # type: ignore[no-untyped
 
 
 @compiled(nogil=True)
-def scan(X, middle, scale, bound, squares):  # type: ignore[no-untyped-def]
-    """Scan the table in tiles of columns, so that what is summed stays in the cache."""
+def _scan(X, middle, scale, bound, squares, first, last):  # type: ignore[no-untyped-def]
+    """Scan some columns in tiles, so that what is summed stays in the cache."""
     outside = 0
     broken = 0
-    for start in range(0, X.shape[1], _TILE):
-        tile = slice(start, min(start + _TILE, X.shape[1]))
+    for start in range(first, last, _TILE):
+        tile = slice(start, min(start + _TILE, last))
         for i in range(X.shape[0]):
             found = _scan_row(X[i, tile], middle[tile], scale[tile], bound, squares[tile])
             outside += found[0]
             broken += found[1]
     return outside, broken
+
+
+def scan(
+    array: NDArray[np.floating],
+    middle: Floats,
+    scale: Floats,
+    bound: float,
+    squares: Floats,
+    parallel: bool = False,
+) -> tuple[int, int]:
+    """Add the squares of a block's entries; count entries outside and entries not finite."""
+    found: list[tuple[int, int]] = []
+
+    def work(ends: tuple[int, int]) -> None:
+        found.append(_scan(array, middle, scale, bound, squares, *ends))
+
+    _by_columns(work, array, parallel)
+    return sum(int(a) for a, _ in found), sum(int(b) for _, b in found)
+
+
+def _by_columns(
+    work: Callable[[tuple[int, int]], None], array: NDArray[Any], parallel: bool, times: int = 1
+) -> None:
+    """Do some work on the columns of a block, parted among the cores where that pays."""
+    large = parallel and array.size * times > _ALONE
+    in_parallel(work, shares(0, array.shape[1], _TILE) if large else [(0, array.shape[1])])
 
 
 @compiled(fastmath={"contract", "reassoc"})
@@ -74,9 +101,9 @@ def _peak_rows(x0, x1, x2, x3, y, squares, peaks, products):  # type: ignore[no-
         peaks[j] = a if a > peaks[j] else peaks[j]
 
 
-@compiled()
-def _peaks(X, y, squares, peaks, products):  # type: ignore[no-untyped-def]
-    """Sum squares and products with y and find largest sizes, all in one pass.
+@compiled(nogil=True)
+def _peaks(X, y, squares, peaks, products, first, last):  # type: ignore[no-untyped-def]
+    """Sum squares and products with y and find largest sizes of some columns, all in one pass.
 
     That is all that a table inside its bounds needs. An entry that is not a number shows in the
     squares.
@@ -84,8 +111,8 @@ def _peaks(X, y, squares, peaks, products):  # type: ignore[no-untyped-def]
     n = X.shape[0]
     none = np.zeros(_TILE, X.dtype)
     weights = np.zeros(4)
-    for start in range(0, X.shape[1], _TILE):
-        tile = slice(start, min(start + _TILE, X.shape[1]))
+    for start in range(first, last, _TILE):
+        tile = slice(start, min(start + _TILE, last))
         rest = none[: tile.stop - tile.start]
         for i in range(0, n, 4):
             weights[:] = 0.0
@@ -153,8 +180,7 @@ def project(
         def work(ends: tuple[int, int], U: Floats = U, into: Floats = into) -> None:
             _project(array, middle, scale, bound, plain, U, into, *ends)
 
-        large = parallel and array.size * len(into) > _ALONE
-        in_parallel(work, shares(0, array.shape[1], _TILE) if large else [(0, array.shape[1])])
+        _by_columns(work, array, parallel, len(into))
     return part
 
 
@@ -198,7 +224,12 @@ class DenseDesign(Design):
             y = np.zeros(self.n_rows) if self._partner is None else self._partner
             for rows in row_blocks(self.n_rows):
                 squares, more = np.zeros((2, self.n_columns))
-                _peaks(self._array[rows], y[rows], squares, peaks, more)
+                given = self._array[rows], y[rows], squares, peaks, more
+
+                def work(ends: tuple[int, int], given: tuple[Any, ...] = given) -> None:
+                    _peaks(*given, *ends)
+
+                _by_columns(work, given[0], parallel=True)
                 self._squares += squares
                 products += more
             if peaks.max() <= self.bound and np.isfinite(self._squares).all():
@@ -208,10 +239,11 @@ class DenseDesign(Design):
         outside = broken = 0
         for rows in row_blocks(self.n_rows):
             squares = np.zeros(self.n_columns)
-            found = scan(self._array[rows], self._middle, self._scale, self.bound, squares)
+            how = self._middle, self._scale, self.bound
+            found = scan(self._array[rows], *how, squares, parallel=True)
             self._squares += squares
-            outside += int(found[0])
-            broken += int(found[1])
+            outside += found[0]
+            broken += found[1]
         return outside, broken
 
     def _check_columns(self) -> tuple[int, int]:

@@ -69,8 +69,12 @@ class Features:
     def widths(self) -> NDArray[np.intp]:
         """How many columns each feature has."""
         if self.groups is None:
-            return np.ones(self.count, dtype=np.intp)
+            return np.broadcast_to(np.intp(1), (self.count,))
         return np.array([len(group) for group in self.groups], dtype=np.intp)
+
+    def width(self, support: NDArray[np.intp]) -> int:
+        """Return how many columns some features have together."""
+        return support.size if self.identity else int(self.widths[support].sum())
 
     @cached_property
     def starts(self) -> NDArray[np.intp]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +15,29 @@ from dpsubset.arrays import Floats
 from dpsubset.designs.base import Design
 from dpsubset.sums import products
 
-__all__ = ["FULL_UP_TO", "Gram"]
+__all__ = ["ALL", "FULL_UP_TO", "Gram", "GramRows"]
 
 FULL_UP_TO = 2048  # columns; beyond this no p x p matrix is ever formed
 _MEMORY = 256 << 20
+_FEWEST, _FEWEST_WIDE = 64, 24  # columns that are kept however much they take
+_WIDE = 1 << 20
+ALL = slice(None)
+
+
+@dataclass(frozen=True, eq=False)
+class GramRows:
+    """Some rows of X'X, in whatever numbers they are held."""
+
+    held: list[NDArray[Any]]
+    p: int
+
+    def at(self, of: slice | NDArray[np.intp] = ALL) -> Floats:
+        """Return these rows at some columns, as float64."""
+        width = len(range(self.p)[of]) if isinstance(of, slice) else of.size
+        out = np.empty((len(self.held), width))
+        for k, row in enumerate(self.held):
+            out[k] = row[of]
+        return out
 
 
 class Gram:
@@ -28,8 +49,9 @@ class Gram:
 
     def __init__(self, design: Design, memory: int = _MEMORY) -> None:
         self._design = design
-        self._kept: OrderedDict[int, Floats] = OrderedDict()
-        self._limit = max(64, memory // (8 * max(design.n_columns, 1)))
+        self._kept: OrderedDict[int, NDArray[Any]] = OrderedDict()
+        self._memory = memory
+        self._fewest = _FEWEST if design.n_columns <= _WIDE else _FEWEST_WIDE
         self._full: Floats | None = None
         self.smallest: float | None = None  # a proven bound on the eigenvalues, once asked for
 
@@ -59,28 +81,41 @@ class Gram:
             self._kept.clear()
         return self._full
 
-    def columns(self, index: NDArray[np.intp]) -> Floats:
-        """Return X_J'X, one row for each column of J."""
+    def fetch(self, index: NDArray[np.intp]) -> None:
+        """Compute what is missing of these columns, in one go, and forget others for it."""
         if self._full is not None:
-            return self._full[index]
+            return
         missing = [int(j) for j in dict.fromkeys(index.tolist()) if j not in self._kept]
         if missing:
-            rows = self._design.gram(missing).T
-            for j, row in zip(missing, rows, strict=True):
-                self._kept[j] = np.ascontiguousarray(row)
-        out = np.empty((index.size, self._design.n_columns))
-        for k, j in enumerate(index.tolist()):
-            out[k] = self._kept[j]
+            for j, row in zip(missing, self._design.gram_rows(missing), strict=True):
+                self._kept[j] = row
+        for j in index.tolist():
             self._kept.move_to_end(j)
-        while len(self._kept) > self._limit:
+        fewest = max(index.size, self._fewest)
+        while len(self._kept) > fewest and self._held_bytes() > self._memory:
             self._kept.popitem(last=False)
-        return out
+
+    def _held_bytes(self) -> int:
+        return sum(row.nbytes for row in self._kept.values())
+
+    def rows(self, index: NDArray[np.intp]) -> GramRows:
+        """Return X_J'X as it is held; what is forgotten here stays there."""
+        if self._full is not None:
+            return GramRows(list(self._full[index]), self._design.n_columns)
+        self.fetch(index)
+        return GramRows([self._kept[j] for j in index.tolist()], self._design.n_columns)
+
+    def columns(self, index: NDArray[np.intp], of: slice | NDArray[np.intp] = ALL) -> Floats:
+        """Return X_J'X, one row for each column of J: all of it, or of some columns of X."""
+        if self._full is not None and of is ALL:
+            return self._full[index]
+        return self.rows(index).at(of)
 
     def block(self, index: NDArray[np.intp]) -> Floats:
         """Return X_J'X_J."""
         if self._full is not None:
             return self._full[np.ix_(index, index)]
         if all(j in self._kept for j in index.tolist()):
-            return np.stack([self._kept[j][index] for j in index.tolist()])
+            return self.columns(index, index)
         taken = self._design.take(index)
         return products(taken, taken)

@@ -121,6 +121,31 @@ class PackedDesign(Streamed):
         _products(tile.block, self.n_rows, self._values, vectors, found)
         out += found
 
+    def rows_of(self, vectors: Floats, room: int = 0) -> list[NDArray[Any]]:
+        """Return U'X row by row; whole numbers take two bytes each, or four, where they fit."""
+        kind = self._kind(vectors)
+        if kind is None:
+            return super().rows_of(vectors, room)
+        U = np.ascontiguousarray(vectors)
+        rows = [np.zeros(self.n_columns + room, dtype=kind) for _ in range(U.shape[1])]
+
+        def work(part: Tile) -> None:
+            found = np.zeros((U.shape[1], len(part.block)))
+            _products(part.block, self.n_rows, self._values, U, found)
+            for row, products in zip(rows, found, strict=True):
+                row[part.columns] = products
+
+        self._each(work)
+        return rows
+
+    def _kind(self, vectors: Floats) -> type[np.signedinteger[Any]] | None:
+        """Return whole numbers that hold any sum of products with these vectors exactly."""
+        entries = np.append(self._values, self.bound)  # a constant may be put behind
+        if any((part != np.rint(part)).any() for part in (vectors, entries)):
+            return None
+        most = np.abs(entries).max() * np.abs(vectors).sum(axis=0).max(initial=0.0)
+        return next((kind for kind in (np.int16, np.int32) if most <= np.iinfo(kind).max), None)
+
     def _add_squares(self, tile: Tile, out: Floats) -> None:
         counts = np.empty((len(tile.block), 4), dtype=np.int64)
         _counts(tile.block, self.n_rows, counts)

@@ -7,7 +7,7 @@ memory that is allowed. While a tile is multiplied, on all cores, the next one i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.designs.base import Design
 from dpsubset.designs.cores import in_parallel, shares
+from dpsubset.designs.dense import NOT_FINITE
+from dpsubset.errors import InputError
 
 __all__ = ["DEFAULT_MEMORY", "Store", "Streamed", "Tile"]
 
 DEFAULT_MEMORY = 1 << 30
 _SHARES = 16  # parts of the memory: two tiles are held, and what is made of them
+_LARGEST = 64 << 20  # bytes of a tile: larger ones are read no faster
 
 
 class Tile(NamedTuple):
@@ -38,7 +41,7 @@ class Store(ABC):
     n_rows: int
     n_columns: int
     memory: int = DEFAULT_MEMORY  # bytes that may be held at once
-    names: tuple[str, ...] | None = None
+    names: Sequence[str] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -55,6 +58,17 @@ class Store(ABC):
     @abstractmethod
     def columns(self, index: NDArray[np.intp]) -> NDArray[Any]:
         """Read some columns, as they are stored."""
+
+    def numbers(self, index: NDArray[np.intp], middle: Floats) -> Floats:
+        """Return some columns in their own units; what is missing is in the middle of its bounds.
+
+        Other entries that are not finite are refused.
+        """
+        found = np.asarray(self.columns(index), dtype=np.float64)
+        self.check()
+        if not np.isfinite(found).all():
+            raise InputError(NOT_FINITE)
+        return found
 
     @abstractmethod
     def design(self, bound: float, middle: Floats, scale: Floats, partner: Floats | None) -> Design:
@@ -100,7 +114,7 @@ class Streamed(Design):
     def _tiles(self) -> Iterator[Tile]:
         """Read the table once; the next tile while the last one is worked on."""
         self.passes += 1
-        tiles = self._store.tiles(max(1, self._store.memory // _SHARES))
+        tiles = self._store.tiles(max(1, min(self._store.memory // _SHARES, _LARGEST)))
         with ThreadPoolExecutor(1) as reader:
             coming = reader.submit(next, tiles, None)
             while (tile := coming.result()) is not None:
@@ -130,15 +144,19 @@ class Streamed(Design):
     def _pass(self, vectors: Floats, *, first: bool = False) -> Floats:
         vectors = np.ascontiguousarray(vectors)
         out = np.zeros((vectors.shape[1], self.n_columns))
-        for tile in self._tiles():
 
-            def work(part: Tile, rows: slice = tile.rows) -> None:
-                self._add(part, vectors[rows], out[:, part.columns])
-                if first:
-                    self._add_squares(part, self._squares[part.columns])
+        def work(part: Tile) -> None:
+            self._add(part, vectors[part.rows], out[:, part.columns])
+            if first:
+                self._add_squares(part, self._squares[part.columns])
 
-            in_parallel(work, self._parts(tile))
+        self._each(work)
         return out.T
+
+    def _each(self, work: Callable[[Tile], None]) -> None:
+        """Do some work on every tile, parted among the cores, in one pass."""
+        for tile in self._tiles():
+            in_parallel(work, self._parts(tile))
 
     def square_norms(self) -> Floats:
         """Return the squared norm of every column."""

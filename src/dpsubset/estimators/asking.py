@@ -17,8 +17,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from dpsubset.arrays import Floats
 from dpsubset.checks import whole
+from dpsubset.data.covariates import Beside
 from dpsubset.data.frames import Table, as_matrix
+from dpsubset.data.many_names import ManyNames
 from dpsubset.data.schema import Schema
 from dpsubset.data.stores import as_store
 from dpsubset.data.target import PRIVATE, Target, plan_target
@@ -204,8 +207,12 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         selection.check_ledger(self.ledger)
         problem = selection.problem(table)
         if isinstance(X, Store):
+            lower, upper = schema.limits
+            self._middle = lower / 2 + upper / 2
             if X.names is not None:
-                self.feature_names_in_ = np.array(X.names, dtype=object)
+                many = isinstance(X.names, ManyNames)
+                text: Any = np.dtypes.StringDType() if many else object
+                self.feature_names_in_ = np.fromiter(X.names, text, len(X.names))
         else:
             validate_data(self, X, skip_check_array=True, ensure_2d=False)  # the column names
         self.n_features_in_ = width
@@ -216,7 +223,8 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         planned = self._plan_target(y)
         (matrix, names), target = at_once(partial(as_matrix, X), partial(planned.read, y))
         width = matrix.shape[1]
-        schema = Schema.of(names, width, self.bounds_X, planned, _name_of(y))
+        bounds = matrix.bounds(self.bounds_X) if isinstance(matrix, Beside) else self.bounds_X
+        schema = Schema.of(names, width, bounds, planned, _name_of(y))
         return schema, Table(matrix, target), width
 
     def _by_schema(self, X: Any, y: Any) -> tuple[Schema, Table, int]:
@@ -235,6 +243,20 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         labels = self._wants_labels()
         schema, self._columns_in = as_schema(self.schema, X, _name_of(y), labels, private)
         return schema, Table(with_names(X, self._columns_in), y), len(self._columns_in)
+
+    def _stored(self, X: Store) -> Floats:
+        """Return the selected columns of a table on disk, in their own units."""
+        if X.n_columns != self.n_features_in_:
+            raise InputError(
+                f"the table has {X.n_columns} columns; the fit was on {self.n_features_in_}"
+            )
+        known = getattr(self, "feature_names_in_", None)
+        chosen = np.flatnonzero(self.support_)
+        if known is not None and X.names is not None:
+            wrong = [j for j in chosen.tolist() if X.names[j] != known[j]]
+            if wrong:
+                raise InputError("the columns of the table are not those of the fit")
+        return X.numbers(chosen, self._middle[chosen])
 
     def _wants_labels(self) -> bool | None:
         """Say whether the target is to hold labels; None if the schema may say so."""

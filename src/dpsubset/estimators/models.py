@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpsubset.arrays import Floats
 from dpsubset.data.bounds import narrowed
 from dpsubset.data.frames import MISSING, as_matrix
+from dpsubset.data.stores import as_store
 from dpsubset.data.target import Target
+from dpsubset.designs import Store
 from dpsubset.docstrings import documented
 from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
@@ -106,6 +108,9 @@ class _SubsetModel(Asking):
         check_is_fitted(self)
         if hasattr(self, "_columns_in"):
             return self.model_.margins(with_names(X, self._columns_in))
+        X = as_store(X)
+        if isinstance(X, Store):
+            return self._line(self._stored(X))
         table, _ = as_matrix(X)
         try:
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -117,6 +122,11 @@ class _SubsetModel(Asking):
             raise InputError(f"the table {MISSING}")
         chosen = np.flatnonzero(self.support_)
         part = (table[:, chosen].toarray() if sparse else table[:, chosen]).astype(np.float64)
+        return self._line(part)
+
+    def _line(self, part: Floats) -> Floats:
+        """Return X coef + intercept for the selected columns of some rows."""
+        chosen = np.flatnonzero(self.support_)
         part = np.clip(part, *self.bounds_X_[:, chosen])
         line = np.ravel(self.coef_)[chosen]
         return np.asarray(part @ line + float(np.ravel(self.intercept_)[0]))

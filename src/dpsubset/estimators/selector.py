@@ -12,6 +12,8 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsubset.data.frames import as_matrix
+from dpsubset.data.stores import as_store
+from dpsubset.designs import Store
 from dpsubset.docstrings import documented
 from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
@@ -145,6 +147,9 @@ class SubsetSelector(SelectorMixin, Asking):  # type: ignore[misc]
             A table with the columns that `fit` saw.
         """
         check_is_fitted(self)
+        X = as_store(X)
+        if isinstance(X, Store):
+            return self._stored(X)
         if hasattr(self, "_columns_in"):
             try:
                 validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)

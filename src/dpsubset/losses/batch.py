@@ -1,18 +1,46 @@
-"""Many fits in a row, on columns out of one store."""
+"""Many fits on columns out of one store, on all cores; no fit depends on the others."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
 from dpsubset.clock import stopped
 from dpsubset.compiled import compiled
+from dpsubset.designs.cores import in_parallel, shares
 from dpsubset.losses.fitting import fit_rows
 
 __all__ = ["fit_many"]
 
 
-@compiled()
-def fit_many(  # type: ignore[no-untyped-def]
+_ALONE = 1 << 20  # entries of all fits from which threads pay
+
+
+def fit_many(
+    rows: Any,
+    parameters: Any,
+    smooth: Any,
+    store: Floats,
+    supports: NDArray[np.intp],
+    *how: Any,
+) -> Floats:
+    """Return the value on every row of `supports`, as `_fit_some` does."""
+    out = np.empty(len(supports))
+
+    def work(ends: tuple[int, int]) -> None:
+        some = slice(*ends)
+        out[some] = _fit_some(rows, parameters, smooth, store, supports[some], *how)
+
+    many = supports.size * store.shape[1] > _ALONE
+    in_parallel(work, shares(0, len(out)) if many else [(0, len(out))])
+    return out
+
+
+@compiled(nogil=True)
+def _fit_some(  # type: ignore[no-untyped-def]
     rows, parameters, smooth, store, supports, y, ridge, radius, beta, a, wanted, enough, watch
 ):
     """Return the value on every row of `supports` (rows of `store`), all from the same start.

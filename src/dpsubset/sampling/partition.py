@@ -13,7 +13,7 @@ from dpsubset import sampling, search
 from dpsubset.arrays import Floats
 from dpsubset.cuts import Cut, CutMaker, cut_maker
 from dpsubset.cuts.listing import list_region
-from dpsubset.cuts.region import Region, patterns, root
+from dpsubset.cuts.region import Region, outside, patterns, root
 from dpsubset.cuts.start import start
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.errors import UnprovenError
@@ -112,8 +112,11 @@ class Partition:
     def _starting(self, everything: Region) -> list[Region]:
         if everything.to_choose > _PATTERNS_UP_TO or not self.maker.parted:
             return [everything]
+        others = outside(self.problem, self.seed)
         return [
-            r for k in range(everything.to_choose + 1) for r in patterns(self.problem, self.seed, k)
+            r
+            for k in range(everything.to_choose + 1)
+            for r in patterns(self.problem, self.seed, k, others)
         ]
 
     @property
@@ -275,12 +278,13 @@ class Partition:
         If not, the distribution is spread over far more supports than could be listed.
         """
         problem = self.problem
-        scores = [
+        scores = (
             self.maker.extended(region.inside, region.free)
             for region in patterns(problem, self.seed, 1)
             if region.to_choose == 1 and not region.partial
-        ]
-        near = np.sort(np.concatenate(scores))[:100] if scores else np.zeros(1)
+        )
+        best = [np.partition(s, min(100, s.size - 1))[:100] for s in scores if s.size]
+        near = np.sort(np.concatenate(best))[:100] if best else np.zeros(1)
         gap = self.kappa * float(near[-1] - problem.score(self.seed))
         return 4 * gap > math.log(problem.n_supports)
 
@@ -298,12 +302,14 @@ class Partition:
         """Split on the column of most uncertain inclusion among the heaviest support's."""
         region = piece.region
         t = region.to_choose
-        _, shares = inclusion(piece.log_weights, t)
-        top = np.argpartition(-piece.log_weights, t - 1)[:t]
+        log_weights = piece.log_weights
+        _, shares = inclusion(log_weights, t)
+        top = np.argpartition(-log_weights, t - 1)[:t]
+        del log_weights
         column = int(top[int(np.argmin(np.abs(shares[top] - 0.5)))])
         guess = np.delete(shares, column) if piece.optimised else None
         self._remove(index)
-        self._place_all(region.split(int(region.free[column])), guess, piece.cut)
+        self._place_all(region.split(int(region.free[column])), guess, piece.to_hand_on)
 
     def _place_all(
         self, regions: list[Region], guess: Floats | None = None, above: Cut | None = None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.cuts import Cut
-from dpsubset.cuts.symmetric import block_tables, draw_subset
+from dpsubset.cuts.symmetric import block_tables, draw_subset, draw_within, next_block
 from dpsubset.problem import Problem
 from dpsubset.sampling.ranks import rank, skip, unrank
 
@@ -119,25 +119,61 @@ class Envelope(Piece):
     """A region under exp(-kappa cut), drawn from by conditional Bernoulli sampling (T13)."""
 
     def __init__(self, cut: Cut, kappa: float) -> None:
-        self.cut = cut
+        self._cut = cut.slim()
         self.region = cut.region
         self.kappa = kappa
         self.optimised = False
         self.evidence = self.loose = 0.0
-        self.log_weights = kappa * cut.weights
+        log_weights = kappa * cut.weights
+        self._held = None if cut.recipe else log_weights
         t, p = cut.region.to_choose, cut.region.free.size
         self._block = max(32, min(1024, math.isqrt(p) * 2))
-        self._own, self._later = block_tables(self.log_weights, t, self._block)
+        self._own, self._later = block_tables(log_weights, t, self._block)
         self.log_mass = float(self._later[0, t]) - kappa * cut.constant
-        heaviest = np.partition(self.log_weights, p - t)[p - t :]
+        heaviest = np.partition(log_weights, p - t)[p - t :]
         self.peak = float(heaviest.sum()) - kappa * cut.constant
+
+    @property
+    def cut(self) -> Cut:
+        """The cut behind the envelope."""
+        return self._cut.whole()
+
+    @property
+    def to_hand_on(self) -> Cut | None:
+        """The cut for the parts of the region; None where its weights are not held."""
+        return None if self._held is None else self._cut
+
+    @property
+    def log_weights(self) -> Floats:
+        """The log weights of the free columns, made anew where they are not held."""
+        return self.kappa * self.cut.weights if self._held is None else self._held
 
     def draw(self, source: RandomSource) -> tuple[Support, float]:
         t = self.region.to_choose
-        needed = self._own.shape[0] + t * self._block
-        chosen = draw_subset(
-            self.log_weights, t, self._block, self._own, self._later, source.uniforms(needed)
-        )
+        uniforms = source.uniforms(self._own.shape[0] + t * self._block)
+        tables = self._own, self._later
+        if self._held is None:
+            chosen, weight = self._draw_by_blocks(uniforms)
+        else:
+            chosen = draw_subset(self._held, t, self._block, *tables, uniforms)
+            weight = float(self._held[chosen].sum())
         support = np.sort(np.array([*self.region.inside, *self.region.free[chosen]]))
-        weight = float(self.log_weights[chosen].sum()) - self.kappa * self.cut.constant
-        return support.astype(np.int64), weight
+        return support.astype(np.int64), weight - self.kappa * self._cut.constant
+
+    def _draw_by_blocks(self, uniforms: Floats) -> tuple[NDArray[np.int64], float]:
+        """Draw as `draw_subset` does, with the weights of those blocks alone that are opened."""
+        recipe, free, t = self._cut.recipe, self.region.free, self.region.to_choose
+        assert recipe is not None
+        found: list[NDArray[np.int64]] = []
+        weight, count, used, g = 0.0, 0, 0, 0
+        while count < t:
+            g, take, used = next_block(self._own, self._later, g, t - count, uniforms, used)
+            if take == 0:
+                break
+            start = g * self._block
+            w = self.kappa * recipe.at(free[start : start + self._block])
+            inside, used = draw_within(w, take, uniforms, used)
+            found.append(start + inside)
+            weight += float(w[inside].sum())
+            count, g = count + take, g + 1
+        return np.concatenate(found), weight

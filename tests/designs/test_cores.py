@@ -1,0 +1,60 @@
+"""All cores: what is computed does not depend on their number."""
+
+import numpy as np
+import pytest
+
+from dpsubset import Problem
+from dpsubset.cuts.dual import DualCuts
+from dpsubset.designs import as_design, cores, dense
+from dpsubset.losses import batch
+
+
+@pytest.mark.parametrize("bounds", [(-1.0, 1.0), (-0.5, 0.9)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_first_look_and_products(
+    monkeypatch: pytest.MonkeyPatch, dtype: type, bounds: tuple[float, float]
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (50, 2500)).astype(dtype)
+    y, U = rng.normal(size=50), rng.normal(size=(50, 3))
+    monkeypatch.setattr(dense, "_ALONE", 0)
+    found = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(cores, "cores", lambda count=count: count)
+        design = as_design(X, bound=1.0, lower=bounds[0], upper=bounds[1], partner=y)
+        found.append((design.square_norms(), design.correlate(y), design.correlate(U)))
+    for squares, one, several in found[1:]:
+        np.testing.assert_array_equal(squares, found[0][0])
+        np.testing.assert_array_equal(one, found[0][1])
+        np.testing.assert_array_equal(several, found[0][2])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_entries_that_are_not_finite_are_seen_by_all(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(cores, "cores", lambda: count)
+    monkeypatch.setattr(dense, "_ALONE", 0)
+    for place in (0, 1500, 2499):
+        X = np.zeros((5, 2500))
+        X[3, place] = np.nan
+        with pytest.raises(ValueError, match="missing or infinite"):
+            as_design(X, bound=1.0, lower=-1.0, upper=1.0)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "huber"])
+def test_fits(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (40, 12))
+    bounds = {"x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
+    problem = Problem(X, X[:, 0] / 2, size=3, loss=loss, **bounds)
+    columns = np.arange(2, 12)
+    monkeypatch.setattr(batch, "_ALONE", 0)
+    found = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(cores, "cores", lambda count=count: count)
+        found.append(DualCuts(problem).extended((0, 1), columns))
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
+    expected = [problem.score((0, 1, int(j))) for j in columns]
+    np.testing.assert_allclose(found[0], expected, atol=1e-6)
