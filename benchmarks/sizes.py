@@ -37,8 +37,11 @@ MARK = "<!-- measured: written by python -m benchmarks.sizes -->"
 
 COLUMNS = (100, 1000)
 TRUE = (0, 1, 3, 5, 8)
-ROWS = {100: (1000, 2000, 4000, 8000), 1000: (1000, 2000, 4000)}
-TABLES, DRAWS, SECONDS = 2, 40, 20.0
+ROWS = {
+    100: (1000, 2000, 4000, 8000, 16_000, 32_000),
+    1000: (1000, 2000, 4000, 8000, 16_000),
+}
+TABLES, DRAWS, SECONDS = 2, 40, 600.0
 NOISE = 1 / 5  # of the target's variance without noise: the paper's signal-to-noise ratio
 BOUND = 4.0  # standard deviations
 
@@ -79,7 +82,7 @@ def cells() -> Iterator[Cell]:
     every = itertools.product(COLUMNS, TRUE, range(TABLES), MECHANISMS)
     found = [Cell(p, true, n, t, name) for p, true, t, name in every for n in ROWS[p]]
     wanted = [cell for cell in found if cell.true or cell.mechanism != "told"]  # told 0: no draw
-    yield from sorted(wanted, key=lambda cell: (cell.true == TRUE[-1], cell.p, cell.rows))
+    yield from sorted(wanted, key=lambda cell: cell.p * cell.rows)
 
 
 def make_table(cell: Cell) -> tuple[Floats, Floats]:
@@ -127,7 +130,7 @@ def measure(cell: Cell, draws: int = DRAWS, seconds: float = SECONDS) -> Line:
 def _drawn(
     selection: Selection, problem: Any, draws: int, rng: np.random.Generator
 ) -> Iterator[set[int] | None]:
-    """Draw as often as the seconds allow, from one sampler; None if they do not."""
+    """Draw as often as the seconds allow, from one window and sampler; None if they do not."""
     randomness = as_randomness(rng)
     try:
         settled = selection.settled(problem.n_rows)

@@ -178,6 +178,8 @@ def test_a_wrong_line_is_told_by_the_schema_alone(case: str) -> None:
         ({"name": "c", "bounds": [0, 1]}, "both describe"),
         ({"name": 3, "bounds": [0, 1]}, "name of a column"),
         ({"bound": [0, 1]}, "'bound'"),
+        ({"bounds": []}, 'bounds = .lower, upper. for numbers, or "private"'),
+        ({"classes": []}, "classes = .first, second. for labels"),
     ],
 )
 def test_a_wrong_target_is_told(target: dict[str, Any], text: str) -> None:

@@ -41,7 +41,6 @@ __all__ = ["CONTAINERS", "DOORS", "Door", "DoorFinding", "Shown", "doors"]
 
 _NUMERICAL = 1e-9
 _RADIUS = 1.5
-_EVERY = 8  # offset of a model with its own rules
 _MANY = 16  # rows whose labels one label could exchange: enough to show in coefficients
 
 
@@ -324,18 +323,17 @@ def _model(kind: str, defaults: bool = False) -> Callable[[RawTable, str, str, f
 
         def law() -> Shown:
             model, problem = estimator._ask(Model, *CONTAINERS[container](table))
-            step = _EVERY if defaults else None
-            return _around_offsets(model.settled(problem.n_rows), problem, loss, step)
+            return _around_offsets(model.settled(problem.n_rows), problem, loss, every=defaults)
 
         return _refused(law)
 
     return shown
 
 
-def _around_offsets(model: Model, problem: Problem, loss: str, step: int | None = None) -> Shown:
-    """Return the joint distribution of offset, columns and coefficients, at some of the offsets.
+def _around_offsets(model: Model, problem: Problem, loss: str, *, every: bool) -> Shown:
+    """Return the joint distribution of offset, columns and coefficients, at three offsets or all.
 
-    An outcome is the offset's place and the support. The offsets are three, or every so many.
+    An outcome is the offset's place and the support.
     """
     fit = model.fit_problem(problem)
     if model.offset is None:
@@ -345,7 +343,7 @@ def _around_offsets(model: Model, problem: Problem, loss: str, step: int | None 
     offsets, logs = model.offset.probabilities(fit)
     chances, densities = {}, {}
     count = len(offsets)
-    places = (0, count // 2, 3 * count // 4) if step is None else range(0, count, step)
+    places = range(count) if every else (0, count // 2, 3 * count // 4)
     for place in places:
         start = float(offsets[place])
         scored = moved(problem, start) if model._around else problem

@@ -256,6 +256,12 @@ def _target(
             f'{what} needs one of bounds = [lower, upper] or "private", classes = '
             "[first, second], and truth = true"
         )
+    if [] in (spec.get("bounds"), spec.get("classes")):
+        raise InputError(
+            f"{what} is still empty. Fill it in from public knowledge, a codebook or a form, not "
+            'from the table: bounds = [lower, upper] for numbers, or "private"; classes = '
+            "[first, second] for labels"
+        )
     if spec.get("missing") == "indicator":
         raise InputError(f'{what} missing must be "ignore" or a fixed value')
     if spec.get("bounds") == PRIVATE:

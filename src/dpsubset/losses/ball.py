@@ -6,7 +6,7 @@ import numpy as np
 
 from dpsubset.compiled import compiled
 
-__all__ = ["solve", "spectral", "step"]
+__all__ = ["backward", "factor", "forward", "solve", "spectral", "step"]
 
 _NOTHING = 1e-150  # a correlation that underflows when squared has no gain
 _EXACT = 1e-7  # smallest pivot, against its diagonal, that a score is taken from
@@ -15,7 +15,7 @@ _DAMP = 1e-14  # against the trace
 
 
 @compiled()
-def _factor(G, penalty, trust, L):  # type: ignore[no-untyped-def]
+def factor(G, penalty, trust, L):  # type: ignore[no-untyped-def]
     """Cholesky-factor G + penalty; False when a pivot is too small to be trusted."""
     for i in range(G.shape[0]):
         for j in range(i + 1):
@@ -33,7 +33,7 @@ def _factor(G, penalty, trust, L):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _forward(L, x):  # type: ignore[no-untyped-def]
+def forward(L, x):  # type: ignore[no-untyped-def]
     """Replace x by L^-1 x."""
     for i in range(x.size):
         v = x[i]
@@ -43,7 +43,7 @@ def _forward(L, x):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _backward(L, x):  # type: ignore[no-untyped-def]
+def backward(L, x):  # type: ignore[no-untyped-def]
     """Replace x by L'^-1 x."""
     for i in range(x.size - 1, -1, -1):
         v = x[i]
@@ -62,11 +62,11 @@ def _newton(G, b, ridge, radius, mu, trust, beta):  # type: ignore[no-untyped-de
     L = np.empty(G.shape)
     slope = np.empty(b.size)
     for _ in range(50):
-        if not _factor(G, ridge + mu, trust, L):
+        if not factor(G, ridge + mu, trust, L):
             return -1.0
         beta[:] = b
-        _forward(L, beta)
-        _backward(L, beta)
+        forward(L, beta)
+        backward(L, beta)
         norm2 = 0.0
         for i in range(b.size):
             norm2 += beta[i] * beta[i]
@@ -74,7 +74,7 @@ def _newton(G, b, ridge, radius, mu, trust, beta):  # type: ignore[no-untyped-de
         if norm <= radius * (1.0 + 1e-12) and (mu == 0.0 or norm >= radius * (1.0 - 1e-9)):
             break
         slope[:] = beta
-        _forward(L, slope)
+        forward(L, slope)
         curved = 0.0
         for i in range(b.size):
             curved += slope[i] * slope[i]

@@ -23,10 +23,14 @@ from dpsubset.sampling.chain import (
     value_of,
     worth_all,
 )
+from dpsubset.sampling.l1_ball import l1_gain
+from dpsubset.sampling.swapped import Kept, Room, enclosed_gain, forget, gather
 
 __all__ = ["ByBlocks"]
 
 _ROOM = 1024  # columns whose products are held, where all of X'X is not
+_COARSE = 0.05  # gap of a first fit over the l1 ball, in units of 1/kappa
+_UNIT = 2.0**-53
 
 
 class _Parts(NamedTuple):
@@ -36,56 +40,91 @@ class _Parts(NamedTuple):
     starts: NDArray[np.intp]
 
 
+class _Near(NamedTuple):
+    """How a score is enclosed before it is computed to the end."""
+
+    coarse: float  # gap over the l1 ball
+    slack: float  # rounding of two scores
+    rounding: float  # of a bound by elimination, in units of the trace (T19.3)
+
+
 class _State(NamedTuple):
     """Where chains stand; a row, or a number, for each."""
 
     supports: NDArray[np.int64]
     outside: NDArray[np.int64]
-    scores: Floats
+    lows: Floats  # the score here is at least that, and at most
+    highs: Floats  # that; both are the score once it was computed to the end
+    multipliers: Floats  # of the ball, about
     accepted: NDArray[np.int64]
-    sure: NDArray[np.bool_]  # every score so far was precise enough
+    sure: NDArray[np.bool_]  # every score that was computed to the end is precise enough
 
 
 @compiled(nogil=True)
-def _score(data, parts, norm, support):  # type: ignore[no-untyped-def]
+def _score(data, parts, norm, support, room):  # type: ignore[no-untyped-def]
     """Return the score of some features, and whether it is precise enough."""
-    k = 0
-    for g in support:
-        k += parts.starts[g + 1] - parts.starts[g]
-    block, target, beta, held = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(k, np.int64)
-    i = 0
-    for g in support:
-        for place in range(parts.starts[g], parts.starts[g + 1]):
-            column = parts.order[place]
-            target[i], held[i] = data.correlations[column], data.places[column]
-            for j in range(i + 1):
-                v = data.table[held[i], held[j]]
-                block[i, j] = v
-                block[j, i] = v
-            i += 1
-    return value_of(block, target, data.energy, norm, beta)
+    target = np.empty(room.beta.size)
+    k = gather(data, parts, support, -1, room.held, room.block, target)
+    block = room.block[: k * k].reshape(k, k)
+    return value_of(block, target[:k], data.energy, norm, room.beta[:k])
 
 
 @compiled(nogil=True)
-def _walk(data, parts, norm, state, draws, fresh, first, last):  # type: ignore[no-untyped-def]
-    """Take the steps that were drawn, for the chains `first` to `last`, as for single columns."""
-    scores = state.scores
+def _enclosed(data, parts, norm, near, support, at, mu, enough, kept, room):  # type: ignore[no-untyped-def]
+    """Return numbers that enclose what `_score` would return, and the ball's multiplier, about.
+
+    The upper number may be infinite where the score is above `enough`. Over the l1 ball a coarse
+    fit serves.
+    """
+    if norm.l1:
+        target = np.empty(room.beta.size)
+        k = gather(data, parts, support, -1, room.held, room.block, target)
+        block, beta = room.block[: k * k].reshape(k, k), room.beta[:k]
+        fit = l1_gain(block, target[:k], norm.ridge, norm.radius, near.coarse, beta)
+        return data.energy - fit[0] - fit[1] - near.slack, data.energy - fit[0] + near.slack, mu
+    needed = data.energy - enough - near.slack
+    least, most, trace, mu = enclosed_gain(data, parts, norm, support, at, mu, needed, kept, room)
+    slack = near.slack + near.rounding * trace
+    return data.energy - most - slack, data.energy - least + slack, mu
+
+
+@compiled(nogil=True)
+def _walk(data, parts, norm, near, state, draws, fresh, kept, room, first, last):  # type: ignore[no-untyped-def]
+    """Take the steps that were drawn, for the chains `first` to `last`, as for single columns.
+
+    Every step goes where the scores send it; they are computed where their ends do not decide.
+    """
+    lows, highs, kappa = state.lows, state.highs, norm.kappa
     for c in range(first, last):
         support, outside = state.supports[c], state.outside[c]
+        forget(kept, -1)
         if fresh:
-            scores[c], state.sure[c] = _score(data, parts, norm, support)
+            lows[c], state.sure[c] = _score(data, parts, norm, support, room)
+            highs[c] = lows[c]
         for m in range(draws.heights.shape[1]):
-            at, slot = draws.positions[c, m], draws.slots[c, m]
+            at, slot, height = draws.positions[c, m], draws.slots[c, m], draws.heights[c, m]
             old, new = support[at], outside[slot]
             support[at] = new
-            value, precise = _score(data, parts, norm, support)
-            if not precise:
-                state.sure[c] = False
-                break
-            if norm.kappa * (value - scores[c]) <= draws.heights[c, m]:
-                scores[c] = value
+            low, high, mu = _enclosed(
+                data, parts, norm, near, support, at, state.multipliers[c],
+                highs[c] + height / kappa, kept, room,
+            )  # fmt: skip
+            if kappa * (high - lows[c]) > height >= kappa * (low - highs[c]):
+                low, precise = _score(data, parts, norm, support, room)
+                high = low
+                if lows[c] != highs[c]:
+                    support[at] = old
+                    lows[c], other = _score(data, parts, norm, support, room)
+                    highs[c], precise = lows[c], precise and other
+                    support[at] = new
+                if not precise:
+                    state.sure[c] = False
+                    break
+            if kappa * (high - lows[c]) <= height:
+                lows[c], highs[c], state.multipliers[c] = low, high, mu
                 outside[slot] = old
                 state.accepted[c] += 1
+                forget(kept, at)
             else:
                 support[at] = old
 
@@ -100,7 +139,11 @@ class ByBlocks(Walker):
         self._problem, self._fresh = problem, True
         self._norm = Norm(rule.kappa, problem.ridge, problem.radius, rule.l1, rule.gap)
         sure = np.ones(chains, dtype=np.bool_)
-        self._state = _State(*state, np.empty(chains), accepted, sure)
+        numbers = np.empty(chains), np.empty(chains), np.zeros(chains)
+        self._state = _State(*state, *numbers, accepted, sure)
+        rounding = (12 * problem.most_columns + 8) * _UNIT * problem.radius**2
+        slack = 2 * problem.slack + 4 * rule.gap
+        self._near = _Near(_COARSE / max(rule.kappa, 1e-300), slack, rounding)
         self._parts = _Parts(problem.features.order, problem.features.starts)
         self._widest = int(problem.features.widths.max(initial=1))
         products = problem.most_columns * self._widest * rule.steps * chains
@@ -127,7 +170,10 @@ class ByBlocks(Walker):
         data = self._data(draws.slots[first:last], first, last)
 
         def work(low: int, high: int) -> None:
-            _walk(data, self._parts, self._norm, self._state, draws, fresh, low, high)
+            k = self._problem.most_columns
+            kept, room = Kept.of(self._state.supports.shape[1], k), Room.of(k, self._widest)
+            given = data, self._parts, self._norm, self._near
+            _walk(*given, self._state, draws, fresh, kept, room, low, high)
 
         shared_out(work, first, last)
 

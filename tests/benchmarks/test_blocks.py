@@ -1,0 +1,68 @@
+"""The times of blocks: the tables are alike, runs resume, and what is too slow is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import blocks
+from benchmarks.blocks import Case, Line, make_tables, measure, page, read
+from dpsubset.errors import UnprovenError
+
+SMALL = Case("best set", "squared", 200, 6, 3)
+
+
+def test_categories_have_norm_one_and_single_columns_say_the_same() -> None:
+    (corners, single, first), y = make_tables(SMALL)
+    norms = np.linalg.norm(corners.reshape(200, 6, 3), axis=2)
+    assert np.allclose(norms, 1.0)
+    assert np.array_equal(corners > 0, single > 0)
+    assert np.array_equal(first, single[:, ::3])
+    assert np.abs(y).max() < 2
+
+
+@pytest.mark.parametrize("what", [*blocks.EVERY, *blocks.SQUARED])
+def test_everything_runs_on_a_small_table(what: str) -> None:
+    line = measure(Case(what, "squared", 200, 6, 2), repeats=1)
+    assert None not in (line.blocks, line.columns, line.features)
+
+
+def test_what_is_not_in_time_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(problem: object) -> None:
+        raise UnprovenError("no")
+
+    monkeypatch.setitem(blocks.EVERY, "best set", never)
+    line = measure(SMALL, repeats=1)
+    assert (line.blocks, line.columns, line.features) == (None, None, None)
+
+
+def test_a_run_goes_on_where_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Case] = []
+
+    def measured(case: Case) -> Line:
+        made.append(case)
+        return Line(case, 1.0, 2.0, None)
+
+    other = Case("best set", "hinge", 200, 6, 3)
+    monkeypatch.setattr(blocks, "measure", measured)
+    monkeypatch.setattr(blocks, "cases", lambda: [SMALL, other])
+    path = tmp_path / "lines.jsonl"
+    lines = blocks.main((), path)
+    assert read(path) == lines
+    assert blocks.main((), path) == lines
+    assert made == [SMALL, other]
+
+
+def test_ratios_above_the_number_of_columns_stand_out() -> None:
+    case = Case("best set", "squared", 2000, 40, 3)
+    assert "| 3 | 1.5 | **6** |" in page([Line(case, 3.0, 2.0, 0.5)])
+    assert "| 3 | these not in time | **6** |" in page([Line(case, 3.0, None, 0.5)])
+    assert "| not in time |  |  |" in page([Line(case, None, 2.0, 0.5)])
+
+
+def test_lines_that_are_kept_belong_to_the_study() -> None:
+    assert {line.case for line in read(blocks.LINES)} <= set(blocks.cases())
