@@ -25,8 +25,11 @@ NEIGHBOURS = ("replace-one", "add-remove")
 
 
 def expected_cost(given: Constants, size: int, gaussian: bool) -> float:
-    """Return what noise costs all rows at most, to second order: E|b|^2 / (16 ridge)."""
-    squared = size * given.scale**2 * (1 if gaussian else size + 1)
+    """Return what noise costs all rows at most, to second order: E|b|^2 / (16 ridge).
+
+    Of a point of a cube E|u|^2 is a third for every column; its size is Gamma(size + 1) (T45).
+    """
+    squared = size * given.scale**2 * (1 if gaussian else (size + 1) * (size + 2) / 3)
     return squared / (16 * given.ridge)
 
 
@@ -114,7 +117,17 @@ def excess(
     given = mechanism.constants(posed(tables[0], loss, offset, radius))
     grid = make_grid(1, radius, 60) if size == 1 else make_grid(2, radius, 14, 20)
     laws = [
-        Law(loss, t[:, :-1], t[:, -1], given.ridge, radius, given.scale, False, offset).on(grid)
+        Law(
+            loss,
+            t[:, :-1],
+            t[:, -1],
+            given.ridge,
+            radius,
+            given.scale,
+            False,
+            offset,
+            given.parts,
+        ).on(grid)
         for t in tables
     ]
     worst = max(float(np.abs(laws[i] - laws[j]).max()) for i, j in pairs)

@@ -651,7 +651,7 @@ def test_nothing_of_the_labels_is_kept_but_the_classes(labelled: Any) -> None:
 # What is refused, and when ----------------------------------------------------------------------
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    *[({"selection_share": v}, "selection_share") for v in (0, 1, -0.5, 1.5, np.nan, "0.5", None)],
+    *[({"selection_share": v}, "selection_share") for v in (0, 1, -0.5, 1.5, np.nan, "0.5")],
     ({"selection_share": True}, "selection_share"),
     *[({"epsilon": v}, "epsilon") for v in (0, -1.0, np.nan, np.inf, "1", None, True, [1.0])],
     *[({"mechanism": Exponential(2.0), "epsilon": v}, "epsilon") for v in (1, 2.0, np.nan, np.inf)],

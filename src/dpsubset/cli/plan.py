@@ -11,7 +11,7 @@ import typer
 from dpsubset.cli import options
 from dpsubset.cli.ending import ending
 from dpsubset.errors import InputError, without_context
-from dpsubset.question import Question, default_loss, default_radius
+from dpsubset.question import Question
 
 __all__ = ["plan"]
 
@@ -188,10 +188,11 @@ def _by_features(
 
     share = common["share"]
     setting = Setting(
-        default_loss(labels=False) if given["loss"] is None else given["loss"],
+        given["loss"],
         given["clip"],
         given["ridge"],
-        radius=default_radius(labels=False) if given["radius"] is None else given["radius"],
+        radius=given["radius"],
+        window_share=given["window_share"],
         columns=features,
         epsilon=given["epsilon"],
         size=options.size_of(given["size"]),

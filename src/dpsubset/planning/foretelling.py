@@ -43,6 +43,7 @@ class _World:
     rho: float
     balance: float
     decay: float
+    common: float
 
 
 def plan(
@@ -59,6 +60,7 @@ def plan(
     rho: float = 0.1,
     balance: float = 0.5,
     decay: float = 1.0,
+    common: float = 0.0,
     models: bool = True,
     tables: int = 5,
     draws: int = 40,
@@ -97,6 +99,8 @@ def plan(
         The share of the second class, where the target has two.
     decay : float
         What each true column explains, as a part of what the one before explains; 1 for all alike.
+    common : float
+        How much of every column's variance is one number of the row that all columns share.
     models : bool
         Whether private models are fitted, too, with the same epsilon.
     tables, draws : int
@@ -134,13 +138,17 @@ def plan(
         raise InputError(f"decay must lie between 0 and 1, not {decay!r}")
     if not -1.0 < rho < 1.0:
         raise InputError(f"rho must lie between -1 and 1, not {rho!r}")
+    if not 0.0 <= common < 1.0:
+        raise InputError(f"common must be 0 or lie between 0 and 1, not {common!r}")
     tables, draws = whole(tables, "tables", 1), whole(draws, "draws", 1, most=10**6)
     seconds = positive(seconds, "seconds")
     asked = {"schema": known, "size": size, **question}
     first = Selection(epsilon=positive(epsilon, "epsilon"), **asked)  # says what is wrong
     true = _TRUE if first.open_size else first.largest_size
     true = min(known.n_columns, whole(true_columns or true, "true_columns", 1))
-    world = _World(true, positive(spread, "spread"), float(rho), float(balance), decay)
+    world = _World(
+        true, positive(spread, "spread"), float(rho), float(balance), decay, float(common)
+    )
     if rows is None:
         pairs = [(n, float(epsilon)) for n in _ROWS]
     else:
@@ -167,6 +175,7 @@ def _told(selection: Selection, world: _World, draws: int) -> dict[str, Any]:
         "spread": world.spread,
         "rho": world.rho,
         "decay": world.decay,
+        "common": world.common,
         "balance": world.balance if selection.schema.target.limits is None else None,
         "draws": draws,
     }
@@ -224,6 +233,7 @@ def _one(
         rho=world.rho,
         balance=world.balance,
         decay=world.decay,
+        common=world.common,
         seed=seed,
     )
     table, fresh = made.parted(few)

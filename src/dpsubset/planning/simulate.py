@@ -20,16 +20,21 @@ __all__ = ["SHAPES", "Setting", "recovery", "shaped_table"]
 class Setting:
     """Parameters of the selector, and of the tables that it meets.
 
+    Without a loss, a radius or a share for a window these are the selector's own, by its rules.
+
     Examples
     --------
     >>> Setting("huber:0.2", clip=1.0, ridge=10.0, columns=20, size=3).epsilon
     1.0
+    >>> Setting(None, clip=1.0, ridge=10.0).labels
+    False
     """
 
-    loss: str
+    loss: str | None
     clip: float
     ridge: float
-    radius: float = 1.0
+    radius: float | None = None
+    window_share: float | str | None = None
     shape: str = "normal"
     columns: int = 100
     epsilon: float = 1.0
@@ -38,6 +43,11 @@ class Setting:
     rho: float = 0.1
     neighbours: str = "replace-one"
     mechanism: str = "permute-and-flip"
+
+    @property
+    def labels(self) -> bool:
+        """Whether the target is one of two classes."""
+        return self.loss is not None and as_loss(self.loss).classification
 
 
 Limits2 = tuple[float, float]
@@ -56,7 +66,7 @@ def shaped_table(setting: Setting, n: int, seed: int) -> GeneratedTable:
     (0, 2, 4, 6, 8)
     """
     p, shape = setting.columns, setting.shape
-    labels = as_loss(setting.loss).classification
+    labels = setting.labels
     draw = paper_classes if labels else paper_table
     table = draw(n, p, size=setting.size, snr=setting.snr, rho=setting.rho, seed=seed)
     if shape == "normal":
@@ -74,14 +84,14 @@ def shaped_table(setting: Setting, n: int, seed: int) -> GeneratedTable:
 def _selection(setting: Setting, size: int, seconds: float) -> Selection:
     """Return the question that is put to simulated tables."""
     bounds, limits = SHAPES[setting.shape]
-    labels = as_loss(setting.loss).classification
-    target = Target(None, (-1.0, 1.0)) if labels else Target(limits)
+    target = Target(None, (-1.0, 1.0)) if setting.labels else Target(limits)
     return Selection(
         schema=Schema.of(None, setting.columns, bounds, target),
         size=size,
         loss=setting.loss,
         clip=setting.clip,
         radius=setting.radius,
+        window_share=setting.window_share,
         ridge=setting.ridge,
         epsilon=setting.epsilon,
         neighbours=setting.neighbours,
