@@ -41,11 +41,11 @@ def grid() -> Iterator[Setting]:
     for shape, loss, clip, ridge in itertools.product(
         SHAPES, losses, (1.0, 0.5, 0.25), (1.0, 10.0, 100.0)
     ):
-        yield Setting(loss, clip, ridge, shape=shape)
+        yield Setting(loss, clip, ridge, radius=1.0, shape=shape)
     for shape, loss, radius in itertools.product(SHAPES, losses[:2], (0.5, 0.7, 1.5)):
         yield Setting(loss, 1.0, 1.0, radius=radius, shape=shape)
     for loss, clip in itertools.product(losses[:2], (1.0, 0.5)):
-        yield Setting(loss, clip, 1.0, columns=1000)
+        yield Setting(loss, clip, 1.0, radius=1.0, columns=1000)
 
 
 def main(output: Path) -> None:

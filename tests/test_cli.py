@@ -412,7 +412,7 @@ BAD_OPTIONS = [
     (["--sensitivity", "loose"], "sensitivity"),
     (
         ["--loss", "cubic"],
-        "allowed: absolute, hinge, huber, huber_hinge, logistic, quantile, squared",
+        "allowed: absolute, hinge, huber, huber_hinge, huber_logistic, logistic, quantile, squared",
     ),
     (["--loss", "huber:x"], "huber:x"),
     (["--loss", "hinge:2"], "hinge:2"),

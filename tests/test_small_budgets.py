@@ -81,13 +81,15 @@ def test_chances_are_those_of_a_rare_class() -> None:
 
 
 def test_with_hardly_any_budget_a_model_is_its_offset() -> None:
+    noise = []
     for seed in range(5):
         released = model_of(epsilon=0.05, seed=seed).release(rows_of(300))
         predicted = released.predict(np.array([[-1.0], [1.0]]))["prediction"]
         assert released.offset is not None
         assert predicted.tolist() == pytest.approx([released.offset] * 2, abs=0.5)
         noisy = model_of(epsilon=0.05, seed=seed, offset_share=0, coefficient_ridge=0)
-        assert abs(noisy.release(rows_of(300)).coefficients[0]) > 0.5
+        noise.append(abs(noisy.release(rows_of(300)).coefficients[0]))
+    assert np.median(noise) > 0.5
 
 
 def test_the_share_is_by_rule_where_the_number_of_rows_is_public() -> None:
@@ -97,11 +99,20 @@ def test_the_share_is_by_rule_where_the_number_of_rows_is_public() -> None:
     for n in (40, 4000):
         promise = model.guarantee(model.problem(rows_of(n)))
         assert promise.epsilon == 1.0
-    assert model.settled(500).method.tolerance == 0.002  # type: ignore[attr-defined]
+    assert model.settled(500).method.tolerance == 0.003  # type: ignore[attr-defined]
     assert model_of(True).settled(500).method.tolerance == 0.02  # type: ignore[attr-defined]
     own = model_of(coefficient_ridge=3.0)
     assert own.method.tolerance is None  # type: ignore[attr-defined]
     assert own.fit_problem(own.rehearsal()).ridge == 3.0
+
+
+def test_the_selections_share_is_by_rule_too() -> None:
+    """Less where there are few rows for numbers; what is given stays."""
+    shares = {n: model_of(epsilon=2.0).settled(n).selection_share for n in (10, 499, 500, 10**6)}
+    assert shares == {10: 0.35, 499: 0.35, 500: 0.5, 10**6: 0.5}
+    assert model_of(True).settled(10).selection_share == 0.5
+    assert model_of(selection_share=0.7).settled(10).selection_share == 0.7
+    assert model_of(neighbours="add-remove").settled(10).selection_share == 0.5
 
 
 def test_under_add_remove_nothing_tells_the_number_of_rows() -> None:
@@ -122,7 +133,8 @@ def test_a_record_holds_what_was_settled() -> None:
     problem = model.problem(rows_of(100))
     released = model.release(problem)
     assert released.asked["offset_share"] == 0.5
-    assert released.asked["mechanism"]["epsilon"] == 0.25
+    assert released.asked["selection_share"] == 0.35
+    assert released.asked["mechanism"]["epsilon"] == 0.175
     with pytest.raises(InputError, match="not posed by this selection"):
         model_of(epsilon=2.0).release(problem)
 

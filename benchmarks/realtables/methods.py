@@ -27,7 +27,7 @@ from dpsubset.mechanisms import Kendall
 from dpsubset.model import Model
 from dpsubset.selection import Selection
 
-__all__ = ["CEILINGS", "DELTA", "PRIVATE", "Answer", "Split", "refit"]
+__all__ = ["CEILINGS", "DELTA", "PRIVATE", "Answer", "Method", "Split", "refit"]
 
 SIZE = 5
 DELTA = 1e-5  # of those that need one; the papers' setting

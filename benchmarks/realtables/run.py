@@ -6,7 +6,7 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.realtables.methods import CEILINGS, PRIVATE, Answer, Split, refit
+from benchmarks.realtables.methods import CEILINGS, PRIVATE, Answer, Method, Split, refit
 from benchmarks.realtables.tables import TABLES
 from dpsubset.data import Table
 from dpsubset.errors import DpsubsetError
@@ -25,6 +25,7 @@ __all__ = ["RESULTS", "main", "split_of"]
 
 RESULTS = Path(__file__).with_name("results.jsonl")
 EPSILONS = (1.0, 3.0, 0.3, 10.0, 0.1)  # the most asked for first
+Known = set[tuple[int, float | None, str, str]]
 SEEDS = 20
 _TRAIN = 0.7
 
@@ -50,19 +51,29 @@ def judged(split: Split, answer: Answer) -> dict[str, float | None]:
     return {"quality": auc(y > 0, answer.predicted), "log_loss": loss}
 
 
-def jobs(seeds: int, tables: list[str]) -> Iterator[tuple[int, float | None, str]]:
+def jobs(
+    seeds: int, tables: list[str], epsilons: Sequence[float] = EPSILONS
+) -> Iterator[tuple[int, float | None, str]]:
     """Yield seeds, epsilons and tables, in the order in which a run is most useful if stopped."""
     for seed in range(seeds):
         for name in tables:
             yield seed, None, name
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             for name in tables:
                 yield seed, epsilon, name
 
 
-def measure(split: Split, epsilon: float | None, seed: int) -> Iterator[dict[str, Any]]:
-    """Run all methods on one split; without an epsilon, those without privacy."""
-    for name, method in (CEILINGS if epsilon is None else PRIVATE).items():
+def missing(job: tuple[int, float | None, str], known: Known) -> dict[str, Method]:
+    """Return the methods that a job lacks; without an epsilon, those without privacy."""
+    methods = CEILINGS if job[1] is None else PRIVATE
+    return {name: method for name, method in methods.items() if (*job, name) not in known}
+
+
+def measure(
+    split: Split, epsilon: float | None, seed: int, methods: dict[str, Method]
+) -> Iterator[dict[str, Any]]:
+    """Run methods on one split."""
+    for name, method in methods.items():
         began = time.process_time()
         try:
             answer = method(split, epsilon or 0.0, seed)
@@ -83,21 +94,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--tables", nargs="*", default=list(TABLES))
+    parser.add_argument("--epsilons", nargs="*", type=float, default=list(EPSILONS))
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--page", action="store_true", help="only write the page")
     given = parser.parse_args()
     if not given.page:
-        _run(given.seeds, given.tables, given.seconds)
+        _run(given.seeds, given.tables, given.epsilons, given.seconds)
     from benchmarks.realtables.page import write_page
 
     write_page()
 
 
-def _run(seeds: int, tables: list[str], seconds: float) -> None:
+def _run(seeds: int, tables: list[str], epsilons: list[float], seconds: float) -> None:
     began = time.monotonic()
-    known = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    done = {(r["seed"], r["epsilon"], r["table"]) for r in map(json.loads, known)}
-    todo = [job for job in jobs(seeds, tables) if job not in done]
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    rows_known = map(json.loads, lines)
+    known = {(r["seed"], r["epsilon"], r["table"], r["method"]) for r in rows_known}
+    todo = [job for job in jobs(seeds, tables, epsilons) if missing(job, known)]
     kept: dict[str, tuple[int, Split]] = {}
     warnings.simplefilter("ignore")  # of solvers that did not converge
     for seed, epsilon, name in track(todo, "comparing", console=Console(stderr=True)):
@@ -114,6 +127,7 @@ def _run(seeds: int, tables: list[str], seconds: float) -> None:
             "labels": split.labels,
             "version": __version__,
         }
-        rows = [common | row for row in measure(split, epsilon, seed)]
+        methods = missing((seed, epsilon, name), known)
+        rows = [common | row for row in measure(split, epsilon, seed, methods)]
         with RESULTS.open("a") as file:
             file.writelines(json.dumps(row) + "\n" for row in rows)

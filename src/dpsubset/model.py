@@ -19,7 +19,7 @@ from dpsubset.data.schema import Schema
 from dpsubset.docstrings import documented
 from dpsubset.errors import InputError, at_once
 from dpsubset.labels import Labels
-from dpsubset.losses import Logistic, Loss, as_loss
+from dpsubset.losses import HuberLogistic, Logistic, Loss, as_loss
 from dpsubset.mechanisms import LassoStability, Mechanism, Peeling, SampleAggregate
 from dpsubset.mechanisms.offset import has_offset, moved, widest
 from dpsubset.model_file import LinearModel
@@ -38,17 +38,19 @@ METHODS: tuple[str, ...] = ("objective-perturbation", "noisy-statistics")
 
 # By kind of target: the loss, and the ball. docs/prediction.md has the figures behind them.
 _LOSS = {"objective-perturbation": "huber:0.2", "noisy-statistics": "squared"}
-_LABEL_LOSS = "logistic"
+_LABEL_LOSS = "huber_logistic:0.5"
 _RADIUS = {"squared": 1.0, "huber": 2.0}
 _LABEL_RADIUS = 10.0
 
 # What noise may cost a row, in squares of the target's half width, and in log loss (T42); and the
 # part of epsilon for an offset: rows times its epsilon is a first guess's worth, within limits.
 # docs/prediction.md has the figures behind them.
-_TOLERANCE = {False: 0.002, True: 0.02}
+_TOLERANCE = {False: 0.003, True: 0.02}
 _FIRST_GUESS = 50.0
 _LEAST, _MOST = 0.01, 0.9
 _SHARE = 0.1  # where the number of rows is private
+_SELECTION = 0.5  # of what is left, for the selection
+_FEW, _SELECTION_OF_FEW = 1000.0, 0.35  # epsilon n of numbers below which coefficients need more
 
 
 @documented
@@ -82,6 +84,8 @@ class Model(ModelQuestion, Selection):
         self._check_units()
 
     def _check_share(self) -> None:
+        if self.selection_share is None:
+            return
         if not positive(self.selection_share, "selection_share") < 1:
             raise InputError(
                 "selection_share must lie between 0 and 1, both excluded, not "
@@ -92,15 +96,24 @@ class Model(ModelQuestion, Selection):
         return super()._own_options() | {"delta": None}  # ours is the coefficients'
 
     def _selection_epsilon(self) -> float:
-        return self.selection_share * positive(self._left(), "epsilon")
+        share = _SELECTION if self.selection_share is None else self.selection_share
+        return share * positive(self._left(), "epsilon")
 
     def settled(self, rows: int) -> Self:
-        """Return the same with an offset's share: where none was given, by a public rule (T42)."""
+        """Return the same with shares of epsilon: where none were given, by public rules (T42)."""
         model = super().settled(rows)
-        if model.offset_share is not None:
-            return model
-        share = model._ruled_share(rows)
-        return replace(model, offset_share=share, seed=model.checked_seed)
+        ruled: dict[str, Any] = {}
+        if model.selection_share is None:
+            ruled["selection_share"] = model._ruled_selection(rows)
+        if model.offset_share is None:
+            ruled["offset_share"] = model._ruled_share(rows)
+        return replace(model, **ruled, seed=model.checked_seed) if ruled else model
+
+    def _ruled_selection(self, rows: int | None) -> float:
+        """Return the selection's part of what is left of epsilon."""
+        known = self.public_rows(rows)
+        few = known is not None and known * self.epsilon < _FEW
+        return _SELECTION_OF_FEW if few and not self._labels else _SELECTION
 
     def _checked_share(self, name: str, none: str, *, or_auto: bool = False) -> float:
         if name == "offset_share" and self.offset_share is None:
@@ -273,7 +286,7 @@ class Model(ModelQuestion, Selection):
             coefficients=(),
             intercept=0.0,
             classes=schema.target.classes,
-            probabilities=isinstance(loss, Logistic),
+            probabilities=has_chances(loss),
             target_bounds=target_limits,
             positions=seen,
             offset=None if offset is None else self.first.in_units(offset, target_limits),
@@ -327,6 +340,11 @@ def chosen_loss(method: Any, given: Any, labels: bool) -> Loss:
         kind = "labels of two classes" if labels else "numbers"
         raise InputError(f"the {loss.name} loss of the coefficients is not for {kind}")
     return loss
+
+
+def has_chances(loss: Loss) -> bool:
+    """Say whether predictions by a loss are log odds."""
+    return isinstance(loss, (Logistic, HuberLogistic))
 
 
 def in_levels(

@@ -253,11 +253,16 @@ class Problem:
         self.free: NDArray[np.intp] = np.delete(np.arange(p), [*self.include, *self.exclude])
         self.most_columns: int = self._most_columns()
 
+    @property
+    def widest(self) -> tuple[int, ...]:
+        """How many columns the features of a support have, of the widest one; that is public."""
+        return self.features.widest(self.include, self.free, self.to_choose)
+
     def _most_columns(self) -> int:
         """Return how many columns a support can have; that is public."""
         if self.features.identity:
             return self.size
-        return self.features.most_columns(self.include, self.free, self.to_choose)
+        return sum(self.widest)
 
     def __repr__(self) -> str:
         """Return what is public; the number of rows need not be."""

@@ -198,10 +198,12 @@ class ModelQuestion(Question):
     """The same, and coefficients on what is selected, under one budget."""
 
     epsilon: float = option(1.0, "privacy", "The privacy budget: selection and coefficients.")
-    selection_share: float = option(
-        0.5,
+    selection_share: float | None = option(
+        None,
         "privacy",
-        "The part for the selection (between 0 and 1) of what the offset leaves of epsilon.",
+        "The part for the selection (between 0 and 1) of what the offset leaves of epsilon. If not "
+        "given 0.5; 0.35 for numbers where epsilon n is below 1000, which under add-remove is by "
+        "the schema's rows.",
     )
     offset_share: float | None = option(
         None,
@@ -226,8 +228,8 @@ class ModelQuestion(Question):
     coefficient_loss: Any = option(
         None,
         "coefficients",
-        "What they minimise: huber:0.2 if not given, squared for noisy-statistics, logistic or "
-        "huber_hinge for labels.",
+        "What they minimise: huber:0.2 if not given, squared for noisy-statistics; for labels "
+        "huber_logistic:0.5, or logistic, huber_hinge.",
         str | None,
     )
     coefficient_radius: float | None = option(

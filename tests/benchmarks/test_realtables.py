@@ -38,8 +38,7 @@ def test_runs_resume_and_the_page_tells(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setattr(module, "RESULTS", results)
     monkeypatch.setattr(page, "DOCS", tmp_path)
     monkeypatch.setattr(calibration, "FORETOLD", tmp_path / "none.jsonl")
-    monkeypatch.setattr(run, "EPSILONS", (3.0,))
-    run._run(1, ["diabetes"], float("inf"))
+    run._run(1, ["diabetes"], [3.0], float("inf"))
     rows = [json.loads(line) for line in results.read_text().splitlines()]
     assert [r["method"] for r in rows] == [*CEILINGS, *PRIVATE]
     assert all(np.isfinite(r["quality"]) for r in rows)
@@ -47,8 +46,15 @@ def test_runs_resume_and_the_page_tells(tmp_path: Path, monkeypatch: pytest.Monk
     assert by_name["best subset"]["quality"] > 0.3
     assert abs(by_name["private mean"]["quality"]) < 0.1
     assert len(by_name["ours"]["features"]) == 5
-    run._run(1, ["diabetes"], float("inf"))  # nothing is left to do
+    run._run(1, ["diabetes"], [3.0], float("inf"))  # nothing is left to do
     assert len(results.read_text().splitlines()) == len(rows)
+    # A method whose results are taken out is run again, and no other.
+    kept = [json.dumps(r) for r in rows if r["method"] != "ours"]
+    results.write_text("".join(f"{line}\n" for line in kept))
+    run._run(1, ["diabetes"], [3.0], float("inf"))
+    again = [json.loads(line) for line in results.read_text().splitlines()]
+    assert len(again) == len(rows)
+    assert again[-1]["features"] == by_name["ours"]["features"]
 
     found = page.read()
     told = page._losses(found, {"numbers": ["diabetes"], "labels": []})

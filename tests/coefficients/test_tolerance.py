@@ -18,15 +18,18 @@ from dpsubset.audit.densities import LABELLED, LOSSES, Law, make_grid
 from dpsubset.coefficients import ObjectivePerturbation
 from dpsubset.coefficients.objective import Constants
 from dpsubset.errors import InputError
-from dpsubset.losses import Logistic, Offset, as_loss
+from dpsubset.losses import HuberLogistic, Logistic, Offset, as_loss
 
 SLACK = 1e-9
 NEIGHBOURS = ("replace-one", "add-remove")
 
 
 def expected_cost(given: Constants, size: int, gaussian: bool) -> float:
-    """Return what noise costs all rows at most, to second order: E|b|^2 / (16 ridge)."""
-    squared = size * given.scale**2 * (1 if gaussian else size + 1)
+    """Return what noise costs all rows at most, to second order: E|b|^2 / (16 ridge).
+
+    Of a point of a cube E|u|^2 is a third for every column; its size is Gamma(size + 1) (T45).
+    """
+    squared = size * given.scale**2 * (1 if gaussian else (size + 1) * (size + 2) / 3)
     return squared / (16 * given.ridge)
 
 
@@ -94,7 +97,7 @@ def test_noise_costs_no_more_than_is_tolerated_and_more_without_the_rule() -> No
 
 def posed(table: Floats, loss: str, offset: float, radius: float) -> Problem:
     known = as_loss(loss)
-    labels: dict[str, Any] = {"classes": (-1, 1)} if loss in LABELLED else {"y_bound": 1.0}
+    labels: dict[str, Any] = {"classes": (-1, 1)} if known.classification else {"y_bound": 1.0}
     moved = Offset(known, offset) if offset else known
     X, y = table[:, :-1], table[:, -1]
     return Problem(X, y, size=X.shape[1], x_bound=1.0, radius=radius, loss=moved, **labels)
@@ -114,7 +117,17 @@ def excess(
     given = mechanism.constants(posed(tables[0], loss, offset, radius))
     grid = make_grid(1, radius, 60) if size == 1 else make_grid(2, radius, 14, 20)
     laws = [
-        Law(loss, t[:, :-1], t[:, -1], given.ridge, radius, given.scale, False, offset).on(grid)
+        Law(
+            loss,
+            t[:, :-1],
+            t[:, -1],
+            given.ridge,
+            radius,
+            given.scale,
+            False,
+            offset,
+            given.parts,
+        ).on(grid)
         for t in tables
     ]
     worst = max(float(np.abs(laws[i] - laws[j]).max()) for i, j in pairs)
@@ -141,6 +154,16 @@ def test_the_slope_without_the_offset_would_not_do(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Offset, "steepest", lambda self, y, t: self.loss.steepest(y, t) / 1.5)
     assert excess(mechanism, "logistic", 1, 0, -3.0, 0.5) > 0.1
     assert Offset(Logistic(), -3.0).most_curved() == 0.25
+
+
+def test_a_margin_that_is_not_kept_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise for slopes up to the margin's, while rows pull as logistic loss's do (T46)."""
+    mechanism = ObjectivePerturbation(2.0, neighbours="add-remove", curvature_share=0.1)
+    told = HuberLogistic(0.0).steepest(1.0, 5.0)
+    assert told == 0.5
+    assert excess(mechanism, "huber_logistic:0.0", 1, 0, 0.0, 3.0) <= SLACK
+    monkeypatch.setattr(Logistic, "steepest", lambda self, y, t: told)
+    assert excess(mechanism, "logistic", 1, 0, 0.0, 3.0) > 0.1
 
 
 @pytest.mark.parametrize("broken", ["ridge", "scale"])

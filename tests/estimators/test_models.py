@@ -160,6 +160,10 @@ def losses(name: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         "huber:0.2": huber,
         "squared": lambda y, t: (y - t) ** 2,
         "logistic": lambda y, t: np.log1p(np.exp(-y * t)),
+        "huber_logistic": lambda y, t: (
+            np.log1p(np.exp(-np.maximum(y * t, -0.5)))
+            + np.maximum(-0.5 - y * t, 0.0) / (1.0 + np.exp(-0.5))
+        ),
         "huber_hinge:0.5": hinge,
     }[name]
 
@@ -219,9 +223,10 @@ NOISY = {**MANY, "coefficients": "noisy-statistics", "epsilon": 1e6}
         (regressor(**NOISY), "squared", 1.0),
         (regressor(**NOISY, clip=0.7, neighbours="add-remove"), "squared", 1.0),
         (regressor(**NOISY, fit_intercept=False, coefficient_radius=0.3), "squared", 0.3),
-        (classifier(**MANY), "logistic", 10.0),
-        (classifier(**MANY, clip=0.7, fit_intercept=False), "logistic", 10.0),
-        (classifier(**MANY, coefficient_radius=1.0, loss="logistic"), "logistic", 1.0),
+        (classifier(**MANY), "huber_logistic", 10.0),
+        (classifier(**MANY, clip=0.7, fit_intercept=False), "huber_logistic", 10.0),
+        (classifier(**MANY, coefficient_loss="logistic"), "logistic", 10.0),
+        (classifier(**MANY, coefficient_radius=1.0, coefficient_loss="logistic"), "logistic", 1.0),
         (classifier(**MANY, coefficient_loss="huber_hinge:0.5"), "huber_hinge:0.5", 10.0),
     ],
     ids=count(),
@@ -655,7 +660,7 @@ def test_nothing_of_the_labels_is_kept_but_the_classes(labelled: Any) -> None:
 # What is refused, and when ----------------------------------------------------------------------
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    *[({"selection_share": v}, "selection_share") for v in (0, 1, -0.5, 1.5, np.nan, "0.5", None)],
+    *[({"selection_share": v}, "selection_share") for v in (0, 1, -0.5, 1.5, np.nan, "0.5")],
     ({"selection_share": True}, "selection_share"),
     *[({"epsilon": v}, "epsilon") for v in (0, -1.0, np.nan, np.inf, "1", None, True, [1.0])],
     *[({"mechanism": Exponential(2.0), "epsilon": v}, "epsilon") for v in (1, 2.0, np.nan, np.inf)],

@@ -2,13 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
+from math import exp, inf
 
 import numpy as np
 from numba import config
 
 from dpsubset.arrays import Floats
-from dpsubset.losses import Absolute, Hinge, Huber, HuberHinge, Logistic, Loss, Quantile, Squared
+from dpsubset.losses import (
+    Absolute,
+    Hinge,
+    Huber,
+    HuberHinge,
+    HuberLogistic,
+    Logistic,
+    Loss,
+    Quantile,
+    Squared,
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,7 @@ CASES = [
     Case(HuberHinge(0.5), _labels),
     Case(HuberHinge(2.0), _labels),
     Case(Logistic(), _labels),
+    Case(HuberLogistic(0.5), lambda y: tuple(end / (1.0 + exp(-0.5)) for end in _labels(y))),
 ]
 
 

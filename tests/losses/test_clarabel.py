@@ -11,7 +11,7 @@ from losses.cases import CASES, Case, size
 from scipy import sparse
 
 from dpsubset.arrays import Floats
-from dpsubset.losses import Huber, HuberHinge, Loss
+from dpsubset.losses import Huber, HuberHinge, HuberLogistic, Loss
 
 PROBLEMS = 200
 TOLERANCE = 1e-6  # of the score, or of a thousandth of the score without columns
@@ -110,6 +110,23 @@ def logistic(X: Floats, y: Floats) -> Conic:
     return Conic(np.zeros(3 * n), linear, A, b, cones)
 
 
+def huber_logistic(margin: float) -> Callable[[Floats, Floats], Conic]:
+    """Logistic loss at m + d, d >= 0, where d costs as much as the steepest slope."""
+
+    def rows(X: Floats, y: Floats) -> Conic:
+        n, _ = X.shape
+        plain = logistic(X, y)
+        more = sparse.lil_matrix((plain.A.shape[0], n))
+        for i in range(n):
+            more[n + 6 * i + 3, i] = 1.0
+        A = sparse.bmat([[plain.A, more], [None, -sparse.eye(n)]], format="lil")
+        linear = np.append(plain.linear, np.full(n, 1.0 / (1.0 + np.exp(-margin))))
+        cones = [*plain.cones, clarabel.NonnegativeConeT(n)]
+        return Conic(np.zeros(4 * n), linear, A, np.append(plain.b, np.zeros(n)), cones)
+
+    return rows
+
+
 def program(loss: Loss) -> Callable[[Floats, Floats], Conic]:
     if loss.name in ("absolute", "quantile"):
         return pinball(*loss.parameters)
@@ -117,6 +134,8 @@ def program(loss: Loss) -> Callable[[Floats, Floats], Conic]:
         return huber(loss.c)
     if isinstance(loss, HuberHinge):
         return huber_hinge(loss.h)
+    if isinstance(loss, HuberLogistic):
+        return huber_logistic(loss.margin)
     return {"squared": squared, "hinge": hinge, "logistic": logistic}[loss.name]
 
 
@@ -236,6 +255,7 @@ def test_scores_agree_with_a_modelling_language(case: Case) -> None:
             "hinge": lambda t=t, y=y: cvxpy.sum(cvxpy.pos(1 - cvxpy.multiply(y, t))),
             "huber_hinge": lambda t=t, y=y: rounded_hinge(cvxpy, t, y, case.loss.parameters[0]),
             "logistic": lambda t=t, y=y: cvxpy.sum(cvxpy.logistic(-cvxpy.multiply(y, t))),
+            "huber_logistic": lambda t=t, y=y: straightened(cvxpy, t, y, case.loss.parameters[0]),
         }
         goal = losses[case.loss.name]() + ridge * cvxpy.sum_squares(beta)
         task = cvxpy.Problem(cvxpy.Minimize(goal), [cvxpy.norm2(beta) <= radius])
@@ -243,6 +263,12 @@ def test_scores_agree_with_a_modelling_language(case: Case) -> None:
         score = case.loss.fit(X, y, ridge, radius).primal
         empty = case.loss.value(y, np.zeros(y.size)).sum()
         assert score == pytest.approx(task.value, abs=TOLERANCE * max(score, 1e-3 * empty))
+
+
+def straightened(cvxpy: Any, t: Any, y: Floats, margin: float) -> Any:
+    nearer = cvxpy.Variable(y.size, nonneg=True)
+    margins = cvxpy.multiply(y, t) + nearer
+    return cvxpy.sum(cvxpy.logistic(-margins)) + cvxpy.sum(nearer) / (1.0 + np.exp(-margin))
 
 
 def rounded_hinge(cvxpy: Any, t: Any, y: Floats, h: float) -> Any:

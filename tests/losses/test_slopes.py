@@ -9,13 +9,24 @@ import pytest
 from scipy.special import expit
 
 from dpsubset.errors import InputError
-from dpsubset.losses import Absolute, Hinge, Huber, HuberHinge, Logistic, Loss, Quantile, Squared
+from dpsubset.losses import (
+    Absolute,
+    Hinge,
+    Huber,
+    HuberHinge,
+    HuberLogistic,
+    Logistic,
+    Loss,
+    Quantile,
+    Squared,
+)
 
 SMOOTH = [
     Squared(),
     *[Huber(c) for c in (1e-3, 0.1, 1.0, 50.0)],
     *[HuberHinge(h) for h in (0.01, 0.5, 1.0, 30.0)],
     Logistic(),
+    *[HuberLogistic(m) for m in (0.0, 0.5, 3.0)],
 ]
 BOUNDS = [(0.1, 0.05), (1.0, 0.3), (1.0, 4.0), (3.0, 20.0)]
 

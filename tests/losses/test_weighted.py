@@ -85,7 +85,7 @@ def posed(n: int = 60, p: int = 5, **more: Any) -> Problem:
     return Problem(X, y, **{"loss": "logistic", "class_weights": (1, 4), **shape, **more})
 
 
-@pytest.mark.parametrize("loss", ["logistic", "hinge", "huber_hinge"])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "huber_hinge", "huber_logistic"])
 def test_scores_are_those_of_rows_that_are_repeated(loss: str) -> None:
     """A weight of 4 is four copies of a row: searches, scores and draws agree."""
     plain = posed(loss=loss, class_weights=None)
@@ -221,7 +221,15 @@ def excess(loss: str, neighbours: str, size: int) -> float:
     grid = make_grid(1, 1.0, 80) if size == 1 else make_grid(2, 1.0, 14, 20)
     laws = [
         WeightedLaw(
-            loss, t[:, :-1], t[:, -1], given.ridge, 1.0, given.scale, False, weights=weights
+            loss,
+            t[:, :-1],
+            t[:, -1],
+            given.ridge,
+            1.0,
+            given.scale,
+            False,
+            parts=given.parts,
+            weights=weights,
         ).on(grid)
         for t in tables
     ]
@@ -231,7 +239,7 @@ def excess(loss: str, neighbours: str, size: int) -> float:
 
 @pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize("neighbours", RELATIONS)
-@pytest.mark.parametrize("loss", ["logistic", "huber_hinge:0.5"])
+@pytest.mark.parametrize("loss", ["logistic", "huber_hinge:0.5", "huber_logistic:0.5"])
 def test_densities_of_coefficients_keep_the_budget(loss: str, neighbours: str, size: int) -> None:
     assert excess(loss, neighbours, size) <= 1e-9
 
@@ -313,7 +321,7 @@ def test_wrong_weights_are_refused(given: Any, expected: str) -> None:
         SubsetSelector(loss="logistic", class_weights=(1, 2), **shape).fit(X, y)
     with pytest.raises(InputError, match="holds numbers"):
         SubsetSelector(bounds_y=(0, 1), class_weights=(1, 2), **shape).fit(X, np.arange(4.0))
-    with pytest.raises(InputError, match="hinge, logistic and huber_hinge"):
+    with pytest.raises(InputError, match="hinge, logistic, huber_hinge and huber_logistic"):
         Weighted(Weighted(Logistic(), (1, 1)), (1, 1))
 
 

@@ -92,7 +92,7 @@ def test_an_offset_must_be_a_number(offset: Any) -> None:
 
 @pytest.mark.parametrize("loss", [Absolute(), Offset(Logistic(), 1.0), "logistic"], ids=repr)
 def test_an_offset_is_for_labels(loss: Any) -> None:
-    with pytest.raises(InputError, match="hinge, logistic and huber_hinge"):
+    with pytest.raises(InputError, match="hinge, logistic, huber_hinge and huber_logistic"):
         Offset(loss, 1.0)
 
 

@@ -70,6 +70,26 @@ def test_true_columns_may_be_of_unequal_strength() -> None:
     assert shares == pytest.approx([0.12, 0.48], abs=0.03)
 
 
+def test_columns_may_share_a_part() -> None:
+    """Then others than the true ones tell of the target, too, and the signal is what it was."""
+    schema = Schema.of(None, 12, (0, 1), Target((0.0, 1.0)))
+    shape: dict[str, Any] = {"size": 3, "signal": 0.5, "rho": 0.0, "seed": 1}
+    made = described_table(schema, 40_000, common=0.3, **shape)
+    X = np.asarray(made.table.X)
+    found = np.corrcoef(X.T)[np.triu_indices(12, 1)]
+    assert found == pytest.approx(np.full(66, 0.3), abs=0.03)
+    assert r_squared(made.outcome, made.signal) == pytest.approx(0.5, abs=0.04)
+    other = next(j for j in range(12) if j not in made.support)
+    # Three true columns have the variance 3 + 6 * 0.3 together, and 3 * 0.3 in common with another.
+    assert np.corrcoef(X[:, other], made.outcome)[0, 1] == pytest.approx(
+        np.sqrt(0.5) * 0.9 / np.sqrt(4.8), abs=0.03
+    )
+    alone = described_table(schema, 40_000, **shape)
+    Z = np.asarray(alone.table.X)
+    none = next(j for j in range(12) if j not in alone.support)
+    assert np.corrcoef(Z[:, none], alone.outcome)[0, 1] == pytest.approx(0.0, abs=0.03)
+
+
 @pytest.mark.parametrize("balance", [0.05, 0.5, 0.8])
 def test_labels_have_their_balance_and_signal(balance: float) -> None:
     schema = Schema.from_dict(CLASSES)
@@ -319,6 +339,17 @@ def test_the_rule_has_a_direction() -> None:
     assert of(size=6) < of(size=2)
     assert of(mechanism="stepwise") < of(loss="squared", mechanism="exponential") + 10
     assert of(schema=Schema.of(None, 3, (0, 1), Target((0.0, 1.0)))) == np.inf
+
+
+def test_the_rule_reckons_with_the_loss_and_window_that_are_used() -> None:
+    """From epsilon n = 1000 on the default is squared loss within a window (T44)."""
+    for rows, same in ((900, {"loss": "huber:0.2", "radius": 0.5}), (5000, {"window_share": 0.04})):
+        default, named = selection(), selection(**same)
+        if rows == 5000:
+            named = selection(**same, loss="squared")
+        assert advantage(default, rows) == pytest.approx(advantage(named, rows))
+    without = selection(loss="squared", radius=0.75)
+    assert advantage(selection(), 5000) > advantage(without, 5000) + 1.0
 
 
 def test_the_rule_asks_nothing_of_the_rows() -> None:

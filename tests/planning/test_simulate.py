@@ -4,7 +4,7 @@ import numpy as np
 
 from dpsubset import PermuteAndFlip, Problem
 from dpsubset.planning.generate import paper_table
-from dpsubset.planning.simulate import Setting, recovery, shaped_table
+from dpsubset.planning.simulate import Setting, _selection, recovery, shaped_table
 
 DRAWS = 20
 
@@ -25,6 +25,16 @@ def truths_released(n: int, loss: str, ridge: float, tables: int) -> float:
 def test_absolute_loss_recovers_the_truth_where_squared_loss_does_not() -> None:
     assert truths_released(1300, "absolute", 30.0, tables=10) >= 0.9
     assert truths_released(1300, "squared", 30.0, tables=1) < 0.5
+
+
+def test_without_a_loss_the_selectors_own_rules_hold() -> None:
+    """Squared loss within a window from epsilon n = 1000 on, as a user gets it."""
+    setting = Setting(None, 1.0, 10.0, columns=12, size=3, epsilon=5.0)
+    for rows, window in ((1000, True), (100, False)):
+        selection = _selection(setting, 3, 60.0).settled(rows)
+        assert (selection.window is not None) == window
+        assert selection.loss == ("squared" if window else "huber:0.2")
+    assert recovery(setting, 1500, tables=1, draws=10) == 1.0
 
 
 def test_rows_needed_are_counted_on_tables_of_every_shape() -> None:

@@ -38,7 +38,7 @@ from dpsubset.reproduction.claims import claims
 from dpsubset.reproduction.curves import Point, curves, needed, needed_text
 from dpsubset.reproduction.drawing import AXES, METRICS, draw_figure, spread_out
 from dpsubset.reproduction.main import main
-from dpsubset.reproduction.report import needed_table, write_report
+from dpsubset.reproduction.report import needed_table, summary_table, write_report
 from dpsubset.reproduction.runs import Results, jobs_of, run_jobs
 from dpsubset.reproduction.trial import Job, run_trial, seed_of
 
@@ -641,9 +641,17 @@ def test_the_table_of_rows_for_90_percent(tiny: None, tmp_path: Path) -> None:
         ["setting", "top-R (paper)", made_up],
         [title, "2,667", "> 1,000"],
     ]
+    assert summary_table(figures, rows) == [
+        ["setting", "paper", "ours"],
+        [title, "2,667", ""],
+    ]
+    ours = [{**row(2000, 0, fraction=1.0, chance=None), "method": m} for m in ("absolute", "huber")]
+    assert summary_table(figures, [*rows, *ours])[1] == [title, "2,667", "<= 2,000"]
     write_report(tmp_path / "r.html", figures, rows, {}, [], 5)
     text = (tmp_path / "r.html").read_text()
     assert f"<td>{title}</td><td>2,667</td><td>&gt; 1,000</td>" in text
+    assert text.index("How many rows?") < text.index('id="p100"') < text.index('id="all-methods"')
+    assert 'name="viewport"' in text
 
 
 def test_without_matplotlib_no_trial_is_run(

@@ -18,8 +18,8 @@ from dpsubset.arrays import Floats
 
 __all__ = ["LABELLED", "LOSSES", "Grid", "Law", "beyond", "derivatives", "make_grid", "shortened"]
 
-LOSSES = ("squared", "huber:0.3", "logistic", "huber_hinge:0.5")
-LABELLED = ("logistic", "huber_hinge:0.5")
+LOSSES = ("squared", "huber:0.3", "logistic", "huber_hinge:0.5", "huber_logistic:0.5")
+LABELLED = LOSSES[2:]
 
 
 @cache
@@ -38,6 +38,10 @@ def derivatives(loss: str, y: Floats, t: Floats) -> tuple[Floats, Floats]:
     if name == "logistic":
         q = 1 / (1 + np.exp(y * t))
         return -y * q, q * (1 - q)
+    if name == "huber_logistic":
+        m = float(given or 0.5)
+        q = 1 / (1 + np.exp(np.maximum(y * t, -m)))
+        return -y * q, np.where(y * t > -m, q * (1 - q), 0.0)
     h = float(given or 1.0)
     q = np.clip((1 + h - y * t) / (2 * h), 0, 1)
     return -y * q, np.where((q > 0) & (q < 1), 1 / (2 * h), 0.0)
@@ -97,6 +101,7 @@ class Law:
     scale: float
     gaussian: bool
     offset: float = 0.0  # what predictions start from
+    parts: tuple[int, ...] | None = None  # of the linear term; the whole row if not given
 
     def around(self, beta: Floats) -> tuple[Floats, Floats]:
         """Return gradients (m, k) and Hessians (m, k, k), the ridge's part included."""
@@ -113,6 +118,8 @@ class Law:
             return np.asarray(
                 -length2 / (2 * self.scale**2) - k / 2 * math.log(2 * math.pi * self.scale**2)
             )
+        if self.parts == (1, 1):
+            return np.asarray(-np.abs(b).max(axis=-1) / self.scale - math.log(8 * self.scale**2))
         total = 2 * self.scale if k == 1 else 2 * math.pi * self.scale**2
         return np.asarray(-np.sqrt(length2) / self.scale - math.log(total))
 

@@ -364,10 +364,15 @@ def _density(
 ) -> Floats:
     """Return log densities of objective perturbation's minimiser on one or two columns."""
     assert isinstance(method, ObjectivePerturbation)
-    given = method.constants(fit)
+    given = method.constants(fit, support)
+    name, _, margin = loss.partition(":")
+    if name == "huber_logistic":  # its margin is counted from the offset
+        loss = f"{name}:{float(margin) + abs(offset)}"
     rows = shortened(fit.design.take(fit.features.columns(support)), given.row)
     gaussian = method.delta > 0
-    law = Law(loss, rows, fit.y, given.ridge, fit.radius, given.scale, gaussian, offset)
+    law = Law(
+        loss, rows, fit.y, given.ridge, fit.radius, given.scale, gaussian, offset, given.parts
+    )
     return law.on(_grid(len(support), fit.radius))
 
 
@@ -441,16 +446,21 @@ DOORS: dict[str, Door] = {
         ("squared", "huber:0.2"), _model("SubsetRegressor"), _ALL, others=_MANY
     ),
     "SubsetClassifier": Door(
-        ("logistic", "huber_hinge:0.5"), _model("SubsetClassifier"), _ALL, others=_MANY
+        ("logistic", "huber_hinge:0.5", "huber_logistic:0.5"),
+        _model("SubsetClassifier"),
+        _ALL,
+        others=_MANY,
     ),
     "SubsetRegressor, defaults": Door(
         ("huber:0.2",), _model("SubsetRegressor", defaults=True), others=_MANY
     ),
     "SubsetClassifier, defaults": Door(
-        ("logistic",), _model("SubsetClassifier", defaults=True), others=_MANY
+        ("huber_logistic:0.5",), _model("SubsetClassifier", defaults=True), others=_MANY
     ),
     "objective-perturbation": Door(
-        ("squared", "huber:0.3", "logistic", "huber_hinge:0.5"), _perturbed, others=_MANY
+        ("squared", "huber:0.3", "logistic", "huber_hinge:0.5", "huber_logistic:0.5"),
+        _perturbed,
+        others=_MANY,
     ),
     "noisy-statistics": Door(("squared",), _statistics),
     "CSV files": Door(("squared", "hinge"), _files),

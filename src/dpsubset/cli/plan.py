@@ -11,7 +11,7 @@ import typer
 from dpsubset.cli import options
 from dpsubset.cli.ending import ending
 from dpsubset.errors import InputError, without_context
-from dpsubset.question import Question, default_loss, default_radius
+from dpsubset.question import Question
 
 __all__ = ["plan"]
 
@@ -68,7 +68,15 @@ def plan(
         float | None,
         typer.Option(
             help="With --schema: what each true column explains, as a part of what the one before "
-            "does; 1 if not given, all alike. Real tables are more like 0.5."
+            "does; if not given 1 for the right columns, all alike, and 0.5 for models, as in real "
+            "tables."
+        ),
+    ] = None,
+    common: Annotated[
+        float | None,
+        typer.Option(
+            help="With --schema: how much of every column's variance is shared by all; if not "
+            "given 0 for the right columns and 0.2 for models."
         ),
     ] = None,
     seconds: Annotated[
@@ -110,19 +118,20 @@ def plan(
         if output is not None:
             check_destination(output)
             check_picture(output)
-        common = {"share": share, "rho": rho, "tables": tables, "draws": draws}
+        both = {"share": share, "rho": rho, "tables": tables, "draws": draws}
         own = {
             "rows": rows,
             "signals": signals,
             "balance": balance,
             "spread": spread,
             "decay": decay,
+            "common": common,
             "seconds": seconds,
         }
         if schema is not None:
             if snr is not None:
                 raise InputError("--snr is for --features alone: with --schema give --signals")
-            _by_schema(schema, features, {**common, **own}, given, output, as_json)
+            _by_schema(schema, features, {**both, **own}, given, output, as_json)
             return
         for name, value in own.items():
             if value is not None:
@@ -131,7 +140,7 @@ def plan(
             raise InputError(
                 "--schema or --features is missing: give a schema file, or the number of columns"
             )
-        _by_features(features, _SNR if snr is None else snr, most, common, given, output, as_json)
+        _by_features(features, _SNR if snr is None else snr, most, both, given, output, as_json)
 
 
 def _by_schema(
@@ -178,7 +187,7 @@ def _by_features(
     features: int,
     snr: float,
     most: int,
-    common: dict[str, Any],
+    both: dict[str, Any],
     given: dict[str, Any],
     output: Path | None,
     as_json: bool,
@@ -186,17 +195,18 @@ def _by_features(
     """Find the rows that the paper's tables need."""
     from dpsubset.planning import Setting, draw_answer, rows_for
 
-    share = common["share"]
+    share = both["share"]
     setting = Setting(
-        default_loss(labels=False) if given["loss"] is None else given["loss"],
+        given["loss"],
         given["clip"],
         given["ridge"],
-        radius=default_radius(labels=False) if given["radius"] is None else given["radius"],
+        radius=given["radius"],
+        window_share=given["window_share"],
         columns=features,
         epsilon=given["epsilon"],
         size=options.size_of(given["size"]),
         snr=snr,
-        rho=common["rho"],
+        rho=both["rho"],
         neighbours=given["neighbours"],
         mechanism=given["mechanism"],
     )
@@ -207,8 +217,8 @@ def _by_features(
     answer = rows_for(
         setting,
         share=share,
-        tables=common["tables"],
-        draws=common["draws"],
+        tables=both["tables"],
+        draws=both["draws"],
         most=most,
         progress=tell,
     )

@@ -8,7 +8,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.checks import positive
@@ -152,13 +151,12 @@ class CoefficientMechanism(ABC):
             return ()
         if problem.false_columns is not None:  # the size is public by now, and less noise will do
             problem = problem.of_size(len(support))
-        columns = problem.features.columns(support)
-        return tuple(float(v) for v in self._fit(problem, columns, randomness))
+        return tuple(float(v) for v in self._fit(problem, support, randomness))
 
     @abstractmethod
     def sensitivity(self, problem: Problem) -> float:
         """Return how far one row moves what the noise is added to."""
 
     @abstractmethod
-    def _fit(self, problem: Problem, columns: NDArray[np.intp], randomness: Randomness) -> Floats:
-        """Return the coefficients of the columns."""
+    def _fit(self, problem: Problem, support: tuple[int, ...], randomness: Randomness) -> Floats:
+        """Return the coefficients of the support's columns."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpsubset.arrays import Floats
@@ -38,7 +37,8 @@ class Constants:
     """
 
     row: float  # largest norm of a row on the support
-    slope: float  # largest norm of a row's gradient
+    parts: tuple[int, ...]  # columns of each part of a row that has a bound of its own
+    slope: float  # largest norm of a row's gradient, in each of these parts
     curvature: float  # largest curvature of a row's loss
     ridge: float  # weight of the squared norm, at least the problem's
     noise_epsilon: float  # spent on the linear term
@@ -52,7 +52,7 @@ class Constants:
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class ObjectivePerturbation(CoefficientMechanism):
-    """Minimise the loss plus ridge, plus a random linear term, over the ball (T27).
+    """Minimise the loss plus ridge, plus a random linear term, over the ball (T27, T45).
 
     The loss must have bounded slope and curvature: squared, huber, logistic, huber_hinge. The
     smaller its slope, the smaller the noise, so huber is far better than squared where residuals
@@ -61,8 +61,8 @@ class ObjectivePerturbation(CoefficientMechanism):
     Parameters
     ----------
     delta : float
-        With 0 the linear term has a Gamma-distributed length, and privacy is pure; above 0 it is
-        Gaussian.
+        With 0 the linear term is of the shape of a row's gradients, with a Gamma-distributed size,
+        and privacy is pure; above 0 it is Gaussian.
     row_bound : float, optional
         Rows whose norm on the support is larger are scaled down to it. By default the largest norm
         that the bounds allow, x_bound sqrt(size), so that no row is changed.
@@ -121,20 +121,28 @@ class ObjectivePerturbation(CoefficientMechanism):
     def _shift(self, slope: float) -> float:
         return 2.0 * slope if self.neighbours == "replace-one" else slope
 
-    def constants(self, problem: Problem) -> Constants:
-        """Return the public numbers: bounds on a row's part, the budget's split, the noise."""
+    def constants(self, problem: Problem, support: Sequence[int] | None = None) -> Constants:
+        """Return the public numbers: bounds on a row's part, the budget's split, the noise.
+
+        Of a support that is public, or of the widest that there can be.
+        """
         check_problem(problem)
+        widths = problem.widest if support is None else problem.features.widths[list(support)]
         row = problem.x_bound * math.sqrt(problem.size)
+        parts, part = tuple(int(w) for w in widths), problem.x_bound
         if self.row_bound is not None:
             row = min(row, self.row_bound)
-        slope = row * problem.loss.steepest(problem.y_bound, problem.radius * row)
+        if self.delta or row < problem.x_bound * math.sqrt(problem.size):
+            parts, part = (sum(parts),), row  # a bound on the whole row only
+        steepest = problem.loss.steepest(problem.y_bound, problem.radius * row)
+        slope = part * steepest
         curvature = row**2 * problem.loss.most_curved()
         mask_epsilon = _MASK_SHARE * self.epsilon
         share = self.curvature_share
         if share is None:
             # With a part s the noise has length about noise / (1 - s), the ridge pulls like
             # pull / s; this s makes the sum least. The weight of the two was found by trying.
-            noise = math.sqrt(problem.most_columns * self._shift(slope))
+            noise = math.sqrt(self._shift(slope)) * _squared(parts) ** 0.25
             pull = math.sqrt(_PULL * curvature * problem.radius)
             share = min(0.9, pull / (noise + pull))
         # Below a thousandth of a row's curvature a ridge saves nothing and costs precision.
@@ -142,12 +150,13 @@ class ObjectivePerturbation(CoefficientMechanism):
         least = curvature / (2.0 * math.expm1(spent))
         ridge = max(problem.ridge, least)
         if self.tolerance is not None:
-            ridge = self._tolerant(problem, slope, curvature, ridge)
+            ridge = self._tolerant(problem, parts, slope, curvature, ridge)
         curvature_epsilon = math.log1p(curvature / (2.0 * ridge))
         noise_epsilon = self.epsilon - curvature_epsilon - mask_epsilon
         inexact = _INEXACT * problem.radius
         return Constants(
             row,
+            parts,
             slope,
             curvature,
             ridge,
@@ -156,22 +165,29 @@ class ObjectivePerturbation(CoefficientMechanism):
             mask_epsilon,
             self._scale(self._shift(slope), noise_epsilon),
             inexact,
-            2.0 * inexact * math.sqrt(problem.most_columns) / mask_epsilon,
+            2.0 * inexact * math.sqrt(sum(parts)) / mask_epsilon,
         )
 
-    def _tolerant(self, problem: Problem, slope: float, curvature: float, least: float) -> float:
+    def _tolerant(
+        self,
+        problem: Problem,
+        parts: tuple[int, ...],
+        slope: float,
+        curvature: float,
+        least: float,
+    ) -> float:
         """Return the least ridge, from `least` on, whose noise costs the rows little (T42).
 
         A larger ridge leaves more of epsilon for the noise, too, so the cost falls with it.
         """
         assert self.tolerance is not None
         allowed = self.tolerance * max(self.rows or problem.n_rows, 1)
-        size, left = problem.most_columns, (1.0 - _MASK_SHARE) * self.epsilon
+        left = (1.0 - _MASK_SHARE) * self.epsilon
+        squared = sum(parts) if self.delta else _squared(parts)
 
         def cost(ridge: float) -> float:
             scale = self._scale(self._shift(slope), left - math.log1p(curvature / (2.0 * ridge)))
-            squared = size * scale**2 * (1 if self.delta else size + 1)  # expected, of the term
-            return squared / (16.0 * ridge)
+            return squared * scale**2 / (16.0 * ridge)
 
         high = least
         while cost(high) > allowed and high < _LARGEST_RIDGE:
@@ -193,9 +209,9 @@ class ObjectivePerturbation(CoefficientMechanism):
             t = float(-ndtri(self.delta / 2.0))
         return shift * (t + math.sqrt(t**2 + 2.0 * epsilon)) / (2.0 * epsilon)
 
-    def _fit(self, problem: Problem, columns: NDArray[np.intp], randomness: Randomness) -> Floats:
-        given = self.constants(problem)
-        X = problem.design.take(columns)
+    def _fit(self, problem: Problem, support: tuple[int, ...], randomness: Randomness) -> Floats:
+        given = self.constants(problem, support)
+        X = problem.design.take(problem.features.columns(support))
         norms = np.linalg.norm(X, axis=1)
         long = norms > given.row
         X[long] *= (given.row / norms[long])[:, None]
@@ -205,21 +221,39 @@ class ObjectivePerturbation(CoefficientMechanism):
             problem.y,
             given.ridge,
             problem.radius,
-            self._term(columns.size, given.scale, randomness),
+            self._term(given.parts, given.scale, randomness),
             given.ridge * given.inexact,
         )
-        masked = found + given.mask * randomness.laplaces(columns.size)
+        masked = found + given.mask * randomness.laplaces(X.shape[1])
         masked *= min(1.0, problem.radius / max(float(np.linalg.norm(masked)), 1e-300))
         grid = 2.0 ** math.floor(math.log2(given.mask * _GRID))
         return np.trunc(masked / grid) * grid  # towards zero: it stays in the ball
 
-    def _term(self, size: int, scale: float, randomness: Randomness) -> Floats:
-        """Draw the linear term: density exp(-|b| / scale), or Gaussian."""
+    def _term(self, parts: tuple[int, ...], scale: float, randomness: Randomness) -> Floats:
+        """Draw the linear term: density exp(-|b| / scale), or Gaussian.
+
+        |b| is the largest of the norms of its parts: a Gamma-distributed number times a point of
+        the body where that is at most 1, a product of balls (T45).
+        """
+        size = sum(parts)
         direction = randomness.normals(size)
         if self.delta:
             return scale * direction
-        length = float(randomness.exponentials(size).sum())
-        return np.asarray(scale * length / np.linalg.norm(direction) * direction)
+        starts = np.concatenate([[0], np.cumsum(parts)[:-1]]).astype(np.intp)
+        norms = np.sqrt(np.add.reduceat(direction**2, starts))
+        lengths = randomness.uniforms(len(parts)) ** (1.0 / np.array(parts))
+        times = scale * float(randomness.exponentials(size + 1).sum())
+        return np.asarray(times * np.repeat(lengths / norms, parts) * direction)
+
+
+def _squared(parts: Sequence[int]) -> float:
+    """Return the expected squared norm of a linear term of scale 1 (T45).
+
+    >>> _squared([2]), _squared([1, 1])  # a bound on the whole row, or on each of two entries
+    (6.0, 8.0)
+    """
+    size = sum(parts)
+    return (size + 1) * (size + 2) * math.fsum(width / (width + 2) for width in parts)
 
 
 def objective_perturbation(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
@@ -101,16 +100,10 @@ class NoisyStatistics(CoefficientMechanism):
         check_problem(problem)
         if problem.features.identity:
             return statistics_sensitivity(problem.size, self.neighbours)
-        return blocks_sensitivity(self._widths(problem), self.neighbours)
+        return blocks_sensitivity(problem.widest, self.neighbours)
 
-    @staticmethod
-    def _widths(problem: Problem) -> list[int]:
-        """Return the widths of a support's features, the widest that it can have."""
-        widths = problem.features.widths
-        free = np.sort(widths[problem.free])[problem.free.size - problem.to_choose :]
-        return [int(w) for w in (*widths[list(problem.include)], *free)]
-
-    def _fit(self, problem: Problem, columns: NDArray[np.intp], randomness: Randomness) -> Floats:
+    def _fit(self, problem: Problem, support: tuple[int, ...], randomness: Randomness) -> Floats:
+        columns = problem.features.columns(support)
         k = columns.size
         X = _gridded(problem.design.take(columns) / problem.x_bound)
         upper = np.triu_indices(k)

@@ -124,14 +124,14 @@ class Features:
         ends = np.cumsum(self.widths[order])
         return max(int(np.searchsorted(ends, columns, side="right")), least)
 
-    def most_columns(self, include: Sequence[int], free: NDArray[np.intp], more: int) -> int:
-        """Return how many columns a support can have: some features, and `more` of the free ones.
+    def widest(self, include: Sequence[int], free: NDArray[np.intp], more: int) -> tuple[int, ...]:
+        """Return the widths of the widest support: some features, and `more` of the free ones.
 
-        >>> Features(3, ((0,), (1, 2, 3), (4, 5))).most_columns([0], np.array([1, 2]), 1)
-        4
+        >>> Features(3, ((0,), (1, 2, 3), (4, 5))).widest([0], np.array([1, 2]), 1)
+        (1, 3)
         """
-        inside = int(self.widths[list(include)].sum())
-        return inside + int(np.sort(self.widths[free])[free.size - more :].sum())
+        wide = np.sort(self.widths[free])[free.size - more :]
+        return tuple(int(width) for width in (*self.widths[list(include)], *wide))
 
 
 @without_context

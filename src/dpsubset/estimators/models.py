@@ -22,8 +22,8 @@ from dpsubset.docstrings import documented
 from dpsubset.errors import InputError, without_context
 from dpsubset.estimators.asking import Asking
 from dpsubset.estimators.schemas import with_names
-from dpsubset.losses import Logistic, Loss, as_loss
-from dpsubset.model import Model, chosen_loss
+from dpsubset.losses import Loss, as_loss
+from dpsubset.model import Model, chosen_loss, has_chances
 from dpsubset.model_file import LinearModel, label_columns
 from dpsubset.privacy import Guarantee
 from dpsubset.question import default_loss
@@ -46,8 +46,9 @@ class _SubsetModel(Asking):
         it, coefficients are fitted around it, and where epsilon is too small for coefficients the
         model falls back to it. By default 50 / (epsilon n), at least 0.01 and at most 0.9; under
         add-remove, where n is private, n is the schema's `rows`; without them 0.1. 0 is none.
-    selection_share : float, default=0.5
-        The part of the rest that the selection may spend.
+    selection_share : float, default=None
+        The part of the rest that the selection may spend. By default 0.5; 0.35 for numbers where
+        epsilon n is below 1000 (under add-remove by the schema's `rows`).
     coefficients : {"objective-perturbation", "noisy-statistics"}
         How coefficients are made private. The default was best in all measurements.
     coefficient_loss : str or Loss, default=None
@@ -67,7 +68,7 @@ class _SubsetModel(Asking):
 
     _asked = Model
 
-    selection_share: Any = 0.5
+    selection_share: Any = None
     coefficients: Any = "objective-perturbation"
     coefficient_loss: Any = None
     coefficient_radius: Any = None
@@ -264,7 +265,8 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
     loss : str or Loss, default=None
         The loss of the selection: "logistic" by default, "hinge" or "huber_hinge".
     coefficient_loss : str or Loss, default=None
-        What the coefficients minimise: "logistic" by default, or "huber_hinge".
+        What the coefficients minimise: "huber_logistic:0.5" by default, "logistic" or
+        "huber_hinge".
     coefficient_radius : float, default=None
         Largest norm of the coefficients on the scale [-1, 1]: by default 10.
 
@@ -324,11 +326,11 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
 
     def _has_probabilities(self) -> bool:
         """Say whether the margins are log odds."""
-        return isinstance(chosen_loss(self.coefficients, self.coefficient_loss, True), Logistic)
+        return has_chances(chosen_loss(self.coefficients, self.coefficient_loss, True))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """Return the chances of the two classes for every row; for logistic coefficients."""
+        """Return the chances of the two classes for every row; not for huber_hinge."""
         second = expit(self._predicted(X))
         return np.column_stack([1.0 - second, second])
 

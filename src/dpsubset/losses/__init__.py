@@ -8,6 +8,7 @@ from dpsubset.losses.checking import check
 from dpsubset.losses.hinge import Hinge
 from dpsubset.losses.huber import Huber
 from dpsubset.losses.huber_hinge import HuberHinge
+from dpsubset.losses.huber_logistic import HuberLogistic
 from dpsubset.losses.logistic import Logistic
 from dpsubset.losses.offset import Offset
 from dpsubset.losses.quantile import Absolute, Quantile
@@ -21,6 +22,7 @@ __all__ = [
     "Hinge",
     "Huber",
     "HuberHinge",
+    "HuberLogistic",
     "Logistic",
     "Loss",
     "Offset",
@@ -33,7 +35,8 @@ __all__ = [
 ]
 
 LOSSES: dict[str, type[Loss]] = {
-    kind.name: kind for kind in (Squared, Absolute, Huber, Quantile, Hinge, HuberHinge, Logistic)
+    kind.name: kind
+    for kind in (Squared, Absolute, Huber, Quantile, Hinge, HuberHinge, Logistic, HuberLogistic)
 }
 
 

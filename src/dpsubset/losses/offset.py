@@ -11,11 +11,12 @@ from dpsubset.losses.base import Loss
 from dpsubset.losses.changed import Changed, Rows, made_once
 from dpsubset.losses.hinge import Hinge
 from dpsubset.losses.huber_hinge import HuberHinge
+from dpsubset.losses.huber_logistic import HuberLogistic
 from dpsubset.losses.logistic import Logistic
 
-__all__ = ["OFFSETTABLE", "Offset"]
+__all__ = ["OFFSETTABLE", "Offset", "starting_from"]
 
-OFFSETTABLE = (Hinge, Logistic, HuberHinge)
+OFFSETTABLE = (Hinge, Logistic, HuberHinge, HuberLogistic)
 
 
 class Offset(Changed):
@@ -43,7 +44,9 @@ class Offset(Changed):
 
     def __init__(self, loss: Loss, offset: float) -> None:
         if type(loss) not in OFFSETTABLE:
-            raise InputError("an offset is for the losses hinge, logistic and huber_hinge")
+            raise InputError(
+                "an offset is for the losses hinge, logistic, huber_hinge and huber_logistic"
+            )
         good = isinstance(offset, Real) and not isinstance(offset, bool)
         if not (good and -1e3 <= offset <= 1e3):
             raise InputError(f"the offset must be a number between -1000 and 1000, not {offset!r}")
@@ -69,6 +72,17 @@ class Offset(Changed):
     def changed_rows(self) -> Rows:
         """Return the rows at predictions that are moved by the last parameter."""
         return made_once(_moved, self.inner_rows())
+
+
+def starting_from(loss: Loss, offset: float) -> Offset:
+    """Return a loss whose predictions start from an offset; a margin is then counted from there.
+
+    >>> starting_from(HuberLogistic(0.5), -2.0)
+    Offset(HuberLogistic(2.5), -2.0)
+    """
+    if isinstance(loss, HuberLogistic):
+        loss = HuberLogistic(loss.margin + abs(offset))
+    return Offset(loss, offset)
 
 
 def _moved(rows: Any) -> Rows:

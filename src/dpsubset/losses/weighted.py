@@ -12,7 +12,7 @@ from dpsubset.arrays import Floats
 from dpsubset.errors import InputError
 from dpsubset.losses.base import Loss
 from dpsubset.losses.changed import Changed, Rows, made_once
-from dpsubset.losses.offset import OFFSETTABLE, Offset
+from dpsubset.losses.offset import OFFSETTABLE, Offset, starting_from
 
 __all__ = ["Weighted", "weights_by_class"]
 
@@ -42,7 +42,9 @@ class Weighted(Changed):
 
     def __init__(self, loss: Loss, weights: Sequence[float]) -> None:
         if type(loss) not in (*OFFSETTABLE, Offset):
-            raise InputError("class weights are for the losses hinge, logistic and huber_hinge")
+            raise InputError(
+                "class weights are for the losses hinge, logistic, huber_hinge and huber_logistic"
+            )
         self.weights = checked_weights(weights)
         name = f"weighted {loss.name}"
         super().__init__(loss, self.weights, name, (*self.weights, *loss.parameters))
@@ -73,7 +75,7 @@ class Weighted(Changed):
 
     def with_offset(self, offset: float) -> Weighted:
         """Return the same where predictions start from an offset."""
-        return Weighted(Offset(self.loss, offset), self.weights)
+        return Weighted(starting_from(self.loss, offset), self.weights)
 
     def changed_rows(self) -> Rows:
         """Return the rows, class by class; the first two parameters are the weights."""

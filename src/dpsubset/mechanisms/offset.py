@@ -13,7 +13,7 @@ from dpsubset.checks import positive
 from dpsubset.errors import InputError
 from dpsubset.labels import Labels
 from dpsubset.losses import Huber, Loss, Offset, Quantile, Weighted
-from dpsubset.losses.offset import OFFSETTABLE
+from dpsubset.losses.offset import OFFSETTABLE, starting_from
 from dpsubset.mechanisms.target_bounds import rank_misses
 from dpsubset.privacy import Guarantee, Randomness, check_neighbours, exponent
 from dpsubset.privacy.guarantee import with_bounded_range
@@ -145,7 +145,7 @@ def has_offset(loss: Loss) -> bool:
 
 
 def _with_offset(loss: Loss, offset: float) -> Loss:
-    return loss.with_offset(offset) if isinstance(loss, Weighted) else Offset(loss, offset)
+    return loss.with_offset(offset) if isinstance(loss, Weighted) else starting_from(loss, offset)
 
 
 def moved(problem: Problem, offset: float) -> Problem:

@@ -63,6 +63,7 @@ def described_table(
     rho: float = 0.1,
     balance: float = 0.5,
     decay: float = 1.0,
+    common: float = 0.0,
     seed: int = 0,
 ) -> Described:
     """Draw a table of a schema in which `size` columns, drawn at random, explain the target.
@@ -72,7 +73,9 @@ def described_table(
     part of the target's variance (R^2). For labels it is that of the margin, of which the label is
     the sign: the variance of the log odds over itself and pi^2 / 3. `spread` is the standard
     deviation of numbers and of the target, as a part of half the width of their bounds; `balance`
-    is the share of the second class.
+    is the share of the second class. `common` is the part of the variance of all columns that is
+    one and the same number of a row: so much are any two of them correlated, besides neighbours,
+    and all true columns pull the same way.
 
     >>> schema = Schema.from_dict({
     ...     "columns": {"age": [0, 100], "sex": "0/1", "arm": ["a", "b", "c"]},
@@ -86,12 +89,15 @@ def described_table(
     p = schema.n_columns
     support = tuple(sorted(rng.choice(p, size=min(size, p), replace=False).tolist()))
     hidden = _neighbours(rng, rows, p, rho)
+    if common:
+        shared = rng.standard_normal((rows, 1))
+        hidden = math.sqrt(common) * shared + math.sqrt(1.0 - common) * hidden
     kinds = schema.columns or tuple(
         Number(lower=a, upper=b) for a, b in zip(*schema.limits, strict=True)
     )
     line = np.zeros(rows)
     for k, j in enumerate(rng.permutation(support) if decay < 1.0 else support):
-        line += math.sqrt(decay**k) * _effect(kinds[j], hidden[:, j], rng)
+        line += math.sqrt(decay**k) * _effect(kinds[j], hidden[:, j], rng, signed=not common)
     line = _standard(line)
     y, outcome, mean = _target(schema, line, signal, spread, balance, rng)
     if schema.columns is None:
@@ -120,9 +126,9 @@ def _places(hidden: Floats, count: int) -> NDArray[np.int64]:
     return np.minimum((ndtr(hidden) * count).astype(np.int64), count - 1)
 
 
-def _effect(kind: Column, hidden: Floats, rng: np.random.Generator) -> Floats:
+def _effect(kind: Column, hidden: Floats, rng: np.random.Generator, *, signed: bool) -> Floats:
     """Return what a true column adds to the target, with mean 0 and variance 1."""
-    sign = 1.0 if rng.random() < 0.5 else -1.0
+    sign = -1.0 if rng.random() >= 0.5 and signed else 1.0
     if isinstance(kind, Truth):
         return sign * np.where(hidden > 0, 1.0, -1.0)
     if isinstance(kind, Ordered):

@@ -32,6 +32,9 @@ _LEAST_ROWS = 2000
 _FRESH = 2000  # rows that a model is judged on
 _TRUE = 5  # columns, where the size is open
 _PATIENCE = 5.0  # seconds for the releases from one table, at least
+# Decay and common part where none is given: of tables for "the right columns", all true columns
+# alike; and of tables for models, which are more like real ones (docs/real-tables.md).
+_ALIKE, _LIKE_REAL = (1.0, 0.0), (0.5, 0.2)
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,20 @@ class _World:
     spread: float
     rho: float
     balance: float
-    decay: float
+    decay: float | None
+    common: float | None
+
+    def tables(self, otherwise: tuple[float, float]) -> dict[str, float]:
+        """Return what a table is drawn with; what is not said is as given here."""
+        decay, common = otherwise
+        return {
+            "size": self.size,
+            "spread": self.spread,
+            "rho": self.rho,
+            "balance": self.balance,
+            "decay": decay if self.decay is None else self.decay,
+            "common": common if self.common is None else self.common,
+        }
 
 
 def plan(
@@ -58,7 +74,8 @@ def plan(
     spread: float = 0.25,
     rho: float = 0.1,
     balance: float = 0.5,
-    decay: float = 1.0,
+    decay: float | None = None,
+    common: float | None = None,
     models: bool = True,
     tables: int = 5,
     draws: int = 40,
@@ -95,8 +112,12 @@ def plan(
         Correlation of neighbouring columns.
     balance : float
         The share of the second class, where the target has two.
-    decay : float
+    decay : float, optional
         What each true column explains, as a part of what the one before explains; 1 for all alike.
+        If not given 1 for the right columns, 0.5 for models, which is more like real tables.
+    common : float, optional
+        How much of every column's variance is one number of the row that all columns share. If not
+        given 0 for the right columns, 0.2 for models.
     models : bool
         Whether private models are fitted, too, with the same epsilon.
     tables, draws : int
@@ -130,17 +151,19 @@ def plan(
     _part(share, "share"), _part(balance, "balance")
     if not signals:
         raise InputError("signals is empty: give at least one R^2 between 0 and 1, such as 0.3")
-    if not 0.0 < positive(decay, "decay") <= 1.0:
+    if decay is not None and not 0.0 < positive(decay, "decay") <= 1.0:
         raise InputError(f"decay must lie between 0 and 1, not {decay!r}")
     if not -1.0 < rho < 1.0:
         raise InputError(f"rho must lie between -1 and 1, not {rho!r}")
+    if common is not None and not 0.0 <= common < 1.0:
+        raise InputError(f"common must be 0 or lie between 0 and 1, not {common!r}")
     tables, draws = whole(tables, "tables", 1), whole(draws, "draws", 1, most=10**6)
     seconds = positive(seconds, "seconds")
     asked = {"schema": known, "size": size, **question}
     first = Selection(epsilon=positive(epsilon, "epsilon"), **asked)  # says what is wrong
     true = _TRUE if first.open_size else first.largest_size
     true = min(known.n_columns, whole(true_columns or true, "true_columns", 1))
-    world = _World(true, positive(spread, "spread"), float(rho), float(balance), decay)
+    world = _World(true, positive(spread, "spread"), float(rho), float(balance), decay, common)
     if rows is None:
         pairs = [(n, float(epsilon)) for n in _ROWS]
     else:
@@ -167,6 +190,7 @@ def _told(selection: Selection, world: _World, draws: int) -> dict[str, Any]:
         "spread": world.spread,
         "rho": world.rho,
         "decay": world.decay,
+        "common": world.common,
         "balance": world.balance if selection.schema.target.limits is None else None,
         "draws": draws,
     }
@@ -208,24 +232,19 @@ def _one(
     models: bool,
     limit: float,
 ) -> Point:
-    """Simulate one table, releases and a model from it."""
+    """Simulate one table and releases from it, and a model of one that is more like real ones."""
     schema: Schema = asked["schema"]
     # Scores grow with the rows, and noise with 1 / epsilon: fewer rows at a larger epsilon, and
     # less ridge, have about the same distribution (docs/planning.md).
     width = schema.n_columns if schema.groups is None else schema.groups[-1][-1] + 1
     few = min(rows, max(_LEAST_ROWS, _CELLS // width))
     times = rows / few
-    made = described_table(
-        schema,
-        few + _FRESH,
-        size=world.size,
-        signal=signal,
-        spread=world.spread,
-        rho=world.rho,
-        balance=world.balance,
-        decay=world.decay,
-        seed=seed,
-    )
+
+    def drawn_with(options: dict[str, Any]) -> Described:
+        return described_table(schema, few + _FRESH, signal=signal, seed=seed, **options)
+
+    alike, like_real = world.tables(_ALIKE), world.tables(_LIKE_REAL)
+    made = drawn_with(alike)
     table, fresh = made.parted(few)
     labels = schema.target.limits is None
     given = {**asked, "epsilon": epsilon * times, "ridge": asked.get("ridge", 10.0) / times}
@@ -241,6 +260,8 @@ def _one(
         share = sum(len(one & true) for one in both) / (draws * len(true))
     except UnprovenError:
         slow = 1
+    if models and like_real != alike:
+        table, fresh = drawn_with(like_real).parted(few)
     best = quality_of(fresh.outcome, fresh.signal, labels=labels)
     if models:
         try:

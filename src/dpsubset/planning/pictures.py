@@ -93,7 +93,7 @@ def answer_figure(answer: Answer, setting: Setting) -> Any:
     place.set_ylabel("chance of the true columns")
     place.set_title(
         f"{setting.size} of {setting.columns} columns, epsilon {setting.epsilon:g}, "
-        f"{setting.loss} loss",
+        f"{setting.loss or 'default'} loss",
         fontsize=10,
     )
     return picture

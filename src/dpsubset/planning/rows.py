@@ -120,7 +120,8 @@ def rows_for(
 
 def _check(setting: Setting, share: float) -> None:
     """Say what is wrong with a setting before anything is simulated."""
-    as_loss(setting.loss)
+    if setting.loss is not None:
+        as_loss(setting.loss)
     whole(setting.size, "size", 1)
     if setting.columns > _MOST_COLUMNS:
         raise InputError(f"at most {_MOST_COLUMNS} columns are simulated, not {setting.columns!r}")

@@ -16,6 +16,7 @@ from dpsubset.data import Schema
 from dpsubset.data.category import Category
 from dpsubset.data.columns import Ordered, Truth
 from dpsubset.mechanisms import LassoStability, Peeling, SampleAggregate, Stepwise
+from dpsubset.mechanisms.window import LEAST_HALF
 from dpsubset.problem import Problem
 from dpsubset.selection import Selection
 
@@ -25,6 +26,7 @@ TYPICAL = 0.3  # R^2 of a signal that is worth a release: half of real tables ha
 SPREAD = 0.25  # as in `plan`
 ENOUGH = -1.0  # advantage from which on more than half of the true columns are found
 _NODES = 24  # of the integrals
+_WINDOW = 1.0  # half of a window of a normal target, in deviations (T44)
 _SCALES = np.linspace(0.0, 1.0, 41)
 
 
@@ -56,19 +58,24 @@ def advantage(selection: Selection, rows: int, signal: float = TYPICAL) -> float
     >>> advantage(asked, 500) < 0 < advantage(asked, 50_000)
     True
     """
+    selection = selection.settled(rows)  # loss, window and shares by their rules
     problem = selection.rehearsal()
+    half = 1.0 if selection.window is None else max(_WINDOW * SPREAD, LEAST_HALF)
     made: Any = selection.made
     size = selection.largest_size
     steps = len(made.steps(problem)) if isinstance(made, Stepwise) else 1
-    gain = _gain(problem, selection.schema, signal, max(rows, 1))
+    gain = _gain(problem, selection.schema, signal, max(rows, 1), half)
     others = selection.schema.n_columns - size
     if others <= 0:
         return math.inf
     return float(made.kappa(problem) / steps * rows * gain / size - math.log(others))
 
 
-def _gain(problem: Problem, schema: Schema, signal: float, rows: int) -> float:
-    """Return how much a signal lowers the mean loss of a row, within the ball."""
+def _gain(problem: Problem, schema: Schema, signal: float, rows: int, half: float) -> float:
+    """Return how much a signal lowers the mean loss of a row, within the ball.
+
+    A target of numbers is seen in a window of so much of half its width.
+    """
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     weights = weights / weights.sum()
     z = np.repeat(nodes, _NODES)
@@ -80,8 +87,8 @@ def _gain(problem: Problem, schema: Schema, signal: float, rows: int) -> float:
         ends = [(np.ones_like(z), mass * second), (-np.ones_like(z), mass * (1.0 - second))]
         line = slope * z
     else:
-        line = SPREAD * math.sqrt(signal) * z
-        noise = SPREAD * math.sqrt(1.0 - signal) * np.tile(nodes, _NODES)
+        line = SPREAD / half * math.sqrt(signal) * z
+        noise = SPREAD / half * math.sqrt(1.0 - signal) * np.tile(nodes, _NODES)
         ends = [(np.clip(line + noise, -1.0, 1.0), mass)]
     norm = float(np.sqrt((mass * line**2).sum())) / width  # of the coefficients that it takes
     most = min(1.0, problem.radius / norm) if norm else 1.0

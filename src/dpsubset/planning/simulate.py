@@ -20,16 +20,20 @@ __all__ = ["SHAPES", "Setting", "recovery", "shaped_table"]
 class Setting:
     """Parameters of the selector, and of the tables that it meets.
 
+    Without a loss, a radius or a share for a window these are the selector's own, by its rules.
+
     Parameters
     ----------
-    loss : str
+    loss : str, optional
         The loss.
     clip : float
         The central fraction of the bounds that is used.
     ridge : float
         Weight of the squared coefficients.
-    radius : float
+    radius : float, optional
         Largest norm of the coefficients.
+    window_share : float or "auto", optional
+        The part of epsilon that buys a window of the target.
     shape : {"normal", "uniform", "skewed"}
         How the columns are distributed.
     columns : int
@@ -51,12 +55,15 @@ class Setting:
     --------
     >>> Setting("huber:0.2", clip=1.0, ridge=10.0, columns=20, size=3).epsilon
     1.0
+    >>> Setting(None, clip=1.0, ridge=10.0).labels
+    False
     """
 
-    loss: str
+    loss: str | None
     clip: float
     ridge: float
-    radius: float = 1.0
+    radius: float | None = None
+    window_share: float | str | None = None
     shape: str = "normal"
     columns: int = 100
     epsilon: float = 1.0
@@ -65,6 +72,11 @@ class Setting:
     rho: float = 0.1
     neighbours: str = "replace-one"
     mechanism: str = "permute-and-flip"
+
+    @property
+    def labels(self) -> bool:
+        """Whether the target is one of two classes."""
+        return self.loss is not None and as_loss(self.loss).classification
 
 
 Limits2 = tuple[float, float]
@@ -83,7 +95,7 @@ def shaped_table(setting: Setting, n: int, seed: int) -> GeneratedTable:
     (0, 2, 4, 6, 8)
     """
     p, shape = setting.columns, setting.shape
-    labels = as_loss(setting.loss).classification
+    labels = setting.labels
     draw = paper_classes if labels else paper_table
     table = draw(n, p, size=setting.size, snr=setting.snr, rho=setting.rho, seed=seed)
     if shape == "normal":
@@ -101,14 +113,14 @@ def shaped_table(setting: Setting, n: int, seed: int) -> GeneratedTable:
 def _selection(setting: Setting, size: int, seconds: float) -> Selection:
     """Return the question that is put to simulated tables."""
     bounds, limits = SHAPES[setting.shape]
-    labels = as_loss(setting.loss).classification
-    target = Target(None, (-1.0, 1.0)) if labels else Target(limits)
+    target = Target(None, (-1.0, 1.0)) if setting.labels else Target(limits)
     return Selection(
         schema=Schema.of(None, setting.columns, bounds, target),
         size=size,
         loss=setting.loss,
         clip=setting.clip,
         radius=setting.radius,
+        window_share=setting.window_share,
         ridge=setting.ridge,
         epsilon=setting.epsilon,
         neighbours=setting.neighbours,

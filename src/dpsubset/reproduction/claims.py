@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from dpsubset.reproduction.curves import Point, curves, needed_text
-from dpsubset.reproduction.report import needed_table
+from dpsubset.reproduction.report import needed_table, summary_table
 from dpsubset.reproduction.runs import Results
 from dpsubset.reproduction.settings import Panel, settings
 from dpsubset.reproduction.trial import Row
@@ -132,12 +132,13 @@ def _compared(easy: Curves, hard: Curves) -> str:
 
 
 def main(folder: Path) -> None:
-    """Print the rows that 90% recovery needs, as Markdown, and all statements."""
+    """Print the rows that 90% recovery needs, in short and in full, and all statements."""
     rows = Results(folder / "results.jsonl").all_rows()
-    head, *lines = needed_table(settings().figures.values(), rows)
-    for line in (head, ["---"] + ["---:"] * (len(head) - 1), *lines):
-        print(f"| {' | '.join(line)} |")
-    print()
+    for table in (summary_table, needed_table):
+        head, *lines = table(settings().figures.values(), rows)
+        for line in (head, ["---"] + ["---:"] * (len(head) - 1), *lines):
+            print(f"| {' | '.join(line)} |")
+        print()
     for statement in claims(rows):
         print(f"- {statement}")
 

@@ -28,7 +28,7 @@ AXES = {
     "count": "supports with their own weight, R",
 }
 _LOGARITHMIC = ("ridge", "bound", "count")
-_ACROSS = 3
+_SIZE = (5.6, 3.8)  # of a panel; one below the other, so that a phone shows them, too
 
 
 def draw_figure(figure: Figure, rows: list[Row], folder: Path) -> list[Path]:
@@ -40,16 +40,13 @@ def draw_figure(figure: Figure, rows: list[Row], folder: Path) -> list[Path]:
         drawn = [(name, found) for name, found in drawn if found]
         if not drawn:
             continue
-        across = min(_ACROSS, len(drawn))
-        down = math.ceil(len(drawn) / across)
+        wide, high = _SIZE
         picture, places = plt.subplots(
-            down, across, figsize=(6.2 * across, 4.0 * down), squeeze=False, layout="constrained"
+            len(drawn), 1, figsize=(wide, high * len(drawn)), squeeze=False, layout="constrained"
         )
-        for place, (name, found) in zip(places.flat, drawn, strict=False):
+        for place, (name, found) in zip(places.flat, drawn, strict=True):
             _draw_panel(place, settings().panels[name], metric, found, rows)
-        for place in list(places.flat)[len(drawn) :]:
-            place.axis("off")
-        picture.suptitle(f"{figure.title}: {METRICS[metric]}", fontsize=13)
+        picture.suptitle(f"{figure.title}: {METRICS[metric]}", fontsize=11)
         for kind in ("png", "svg"):
             path = folder / f"{figure.name}-{metric}.{kind}"
             extra = {"metadata": {"Date": None}} if kind == "svg" else {"dpi": 110}

@@ -9,20 +9,23 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from dpsubset.reproduction.curves import curves, needed_text
-from dpsubset.reproduction.settings import Figure, settings
+from dpsubset.reproduction.curves import Point, curves, needed, needed_text
+from dpsubset.reproduction.drawing import METRICS
+from dpsubset.reproduction.settings import Figure, Panel, settings
 from dpsubset.reproduction.trial import Job, Row
 
-__all__ = ["needed_table", "write_report"]
+__all__ = ["needed_table", "summary_table", "write_report"]
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222 }
-body { max-width: 1200px; margin: 2em auto; padding: 0 1em }
+body { max-width: 760px; margin: 1em auto; padding: 0 1em }
+div { overflow-x: auto }
 table { border-collapse: collapse; margin: 1em 0; font-size: 13px }
+figure { margin: 1em 0 }
 td, th { border: 1px solid #ddd; padding: 3px 8px; text-align: right }
 td:first-child, th:first-child { text-align: left }
 svg { width: 100%; height: auto }
-.note { color: #666; font-size: 13px }
+figcaption, .note { color: #666; font-size: 13px }
 """
 _SHOWN = (
     "columns",
@@ -55,14 +58,24 @@ def write_report(
         f"method; {sum(r.get('seconds', 0.0) for r in rows) / 3600:.2f} hours of computing in all. "
         "Lines are means over trials, bars their standard errors. Where a mechanism's distribution "
         "is known the line is its exact chance, and open circles are the share of the draws.</p>",
-        "<h2>Rows needed for 90% recovery</h2>",
-        _table(needed_table(figures, rows)),
+        "<h2>How many rows?</h2>",
+        "<p>For the true columns in 90% of the releases: the paper's better mechanism (top-R, "
+        "mistakes), and the better of ours (permute-and-flip, one of its losses).</p>",
+        _table(summary_table(figures, rows)),
+        "<ul>",
+        *(f'<li><a href="#{f.name}">{html.escape(f.title)}</a></li>' for f in figures),
+        '<li><a href="#all-methods">Rows needed, all methods</a></li></ul>',
     ]
     for figure in figures:
-        parts.append(f"<h2>{html.escape(figure.title)}</h2>")
+        parts.append(f'<h2 id="{figure.name}">{html.escape(figure.title)}</h2>')
         drawn = [p.read_text() for p in pictures.get(figure.name, ()) if p.suffix == ".svg"]
-        parts += [text[text.index("<svg") :] for text in drawn]  # without the XML's own header
-        parts.append(_settings(figure))
+        for text, metric in zip(drawn, figure.metrics, strict=False):
+            svg = text[text.index("<svg") :]  # without the XML's own header
+            caption = html.escape(f"{figure.title}: {METRICS[metric]}.")
+            parts.append(f"<figure>{svg}<figcaption>{caption}</figcaption></figure>")
+        parts.append(f"<details><summary>Settings</summary>{_settings(figure)}</details>")
+    parts.append('<h2 id="all-methods">Rows needed for 90% recovery, all methods</h2>')
+    parts.append(_table(needed_table(figures, rows)))
     if failures:
         parts.append("<h2>Trials that failed</h2><ul>")
         parts += [f"<li>{html.escape(f'{job}: {why}')}</li>" for job, why in failures]
@@ -72,19 +85,44 @@ def write_report(
     parts.append(f'<p class="note">Python {platform.python_version()}, {used}.</p>')
     body = "\n".join(parts)
     path.write_text(
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>dpsubset: the paper\'s '
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" '
+        'content="width=device-width, initial-scale=1"><title>dpsubset: the paper\'s '
         f"figures</title><style>{_STYLE}</style><body>{body}</body></html>\n",
         encoding="utf-8",
     )
 
 
-def needed_table(figures: Iterable[Figure], rows: list[Row]) -> list[list[str]]:
-    """Return, for every panel over rows and every method, the n of 90% recovery."""
+def _recoveries(
+    figures: Iterable[Figure], rows: list[Row]
+) -> tuple[list[Panel], dict[str, dict[str, list[Point]]]]:
+    """Return the panels over rows that have results, and the curves of each."""
     names = dict.fromkeys(p for figure in figures for p in figure.panels)
     panels = [settings().panels[n] for n in names]
     panels = [p for p in panels if p.axis == "rows" and p.kind == "recovery"]
     found = {p.name: curves(rows, p.name, "fraction") for p in panels}
-    panels = [p for p in panels if found[p.name]]
+    return [p for p in panels if found[p.name]], found
+
+
+def summary_table(figures: Iterable[Figure], rows: list[Row]) -> list[list[str]]:
+    """Return, for every panel over rows, the n of 90% recovery by the paper and by us."""
+    panels, found = _recoveries(figures, rows)
+    lines = [["setting", "paper", "ours"]]
+    for panel in panels:
+        cells = []
+        for kinds in (("TopR", "Mistakes"), ("PermuteAndFlip",)):
+            here = [
+                points
+                for name, points in found[panel.name].items()
+                if settings().methods[name].mechanism in kinds
+            ]
+            cells.append(needed_text(min(here, key=needed)) if here else "")
+        lines.append([panel.title, *cells])
+    return lines
+
+
+def needed_table(figures: Iterable[Figure], rows: list[Row]) -> list[list[str]]:
+    """Return, for every panel over rows and every method, the n of 90% recovery."""
+    panels, found = _recoveries(figures, rows)
     methods = [
         m for m in settings().methods.values() if any(m.name in found[p.name] for p in panels)
     ]
@@ -99,10 +137,10 @@ def _table(lines: list[list[str]]) -> str:
     head, *body = [[html.escape(cell) for cell in line] for line in lines]
     out = "<tr>" + "".join(f"<th>{cell}</th>" for cell in head) + "</tr>"
     return (
-        "<table>"
+        "<div><table>"
         + out
         + "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in line) + "</tr>" for line in body)
-        + "</table>"
+        + "</table></div>"
     )
 
 
