@@ -340,7 +340,7 @@ def _calibration() -> str:
         "Before, `plan` judged models, too, on tables whose true columns are alike and hardly correlated, which is too pessimistic: on real tables one or two columns carry most of the signal, and others can stand in for them, "
         "since much of what a row says is said by many columns. The default now is that every true column explains half of what the one before does, and that a fifth of every column's variance is shared by all. Both numbers were chosen with these tables in sight. "
         "(It was within a factor of 2 on 6 of 21 then, of models as they were then.) What it still misses: mroz, whose best subset lives off the difference of two columns (faminc less nwifeinc is the wife's own income), which takes large coefficients against each other; Caravan, 85 columns and a class of 6%; "
-        "deliveries, where the selection goes wrong within the window; and wage1 and loanapp, where many columns of the schema are numbers from 0 to 1 that hold nothing but 0 and 1: `plan` takes them for numbers of little spread. Call such a column `\"0/1\"` in a schema: the models are the same, the plan is better.",
+        'deliveries, where the selection goes wrong within the window; and wage1 and loanapp, where many columns of the schema are numbers from 0 to 1 that hold nothing but 0 and 1: `plan` takes them for numbers of little spread. Call such a column `"0/1"` in a schema: the models are the same, the plan is better.',
     ]
     return "\n".join(lines) + "\n"
 
