@@ -520,4 +520,4 @@ def test_properties_that_remember_belong_to_the_owner_of_the_table() -> None:
                 found |= {name} if "cached_property" in marks else set()
     # The others are values of public settings, which no table reaches.
     public = {"selection.py", "model.py", "data/schema.py", "designs/features.py", "compiled.py"}
-    assert found == {"problem.py", *public}
+    assert found == {"problem.py", "designs/gram.py", *public}

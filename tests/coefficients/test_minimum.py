@@ -67,12 +67,15 @@ def solved(
         hinge = cp.huber(
             1 + given - cp.multiply(y, t) + cp.Variable(len(y), nonneg=True), 2 * given
         )
+        margins, beyond = cp.multiply(y, t), cp.Variable(len(y), nonneg=True)
+        steepest = 1 / (1 + math.exp(-given))
         total += cp.sum(
             {
                 "squared": lambda: cp.square(t - y),
                 "huber": lambda: cp.huber(t - y, given),
                 "logistic": lambda: cp.logistic(-cp.multiply(y, t)),
                 "huber_hinge": lambda: hinge / (4 * given),
+                "huber_logistic": lambda: cp.logistic(-margins - beyond) + steepest * beyond,
             }[loss.partition(":")[0]]()
         )
     problem = cp.Problem(cp.Minimize(total), [cp.norm(beta) <= radius])

@@ -414,7 +414,6 @@ def test_transform_does_not_show_values() -> None:
         [SECRET] * 5,
         [[SECRET] * 5, [SECRET] * 4],
         SECRET,
-        str(SECRET),
         None,
         {"age": [SECRET]},
         np.full((2, 5), SECRET + 1j),

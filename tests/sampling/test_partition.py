@@ -8,7 +8,9 @@ from oracle import LABELLED, LOSSES
 from scipy.stats import chisquare
 
 from dpsubset import Exponential, PermuteAndFlip, Problem, sampling
+from dpsubset.cuts import Cut
 from dpsubset.cuts.moments import MomentCuts
+from dpsubset.cuts.region import Region
 from dpsubset.privacy import as_randomness
 from dpsubset.sampling import drawing, race
 from dpsubset.sampling import partition as partition_module
@@ -73,6 +75,51 @@ def test_every_support_lies_in_one_piece_under_its_envelope(monkeypatch, loss, s
                 worst = int(np.argmax(partition.masses))
                 partition.refine(worst, level=float(partition.peaks[worst]) - 1.0)
         race.draw_proportional(partition, source)
+
+
+def refined(given: Problem, steps: int = 12) -> tuple[Partition, list[float]]:
+    """Refine the heaviest piece again and again; return all weights after every step, too."""
+    partition = Partition(given, kappa=2.0)
+    totals = [float(np.logaddexp.reduce(partition.masses))]
+    for _ in range(steps):
+        partition.refine(int(np.argmax(partition.masses)))
+        everything = np.concatenate([partition.masses, partition.single_weights])
+        totals.append(float(np.logaddexp.reduce(everything)))
+    return partition, totals
+
+
+def envelopes_only(monkeypatch) -> None:
+    monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", 0)
+    monkeypatch.setattr(partition_module, "_SEARCHES", {})
+    monkeypatch.setattr(MomentCuts, "parted", False)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_refinement_adds_weight(monkeypatch, seed) -> None:
+    """Parts of a region inherit its cut (T14)."""
+    envelopes_only(monkeypatch)
+    _, totals = refined(problem(seed, correlated=True))
+    assert (np.diff(totals) <= 1e-9).all()
+
+
+def weight_forgotten(self: Cut, part: Region) -> Cut:
+    """Hand a cut on without the weights of the columns that were taken in."""
+    kept = np.isin(self.region.free, part.free)
+    return Cut(part, self.constant, self.weights[kept], point=self.point)
+
+
+@pytest.mark.parametrize(("within", "valid"), [(Cut.within, True), (weight_forgotten, False)])
+def test_inherited_cuts_are_valid_and_a_broken_one_is_caught(monkeypatch, within, valid) -> None:
+    envelopes_only(monkeypatch)
+    monkeypatch.setattr(Cut, "within", within)
+    found = []
+    for seed in range(4):
+        given = problem(seed, correlated=True)
+        partition, _ = refined(given)
+        for support in combinations(range(9), 4):
+            (weight,) = where(partition, support)
+            found.append(weight >= -2.0 * given.score(support) - 1e-9)
+    assert all(found) == valid
 
 
 @pytest.mark.parametrize("loss", ["squared", "quantile:0.3", "logistic"])

@@ -44,6 +44,11 @@ def with_covariates(X: Any, covariates: Any, bounds: Mapping[str, tuple[float, f
     bounds : mapping {name: (lower, upper)}
         Their public bounds; `bounds_X` then speaks of the other columns.
 
+    Returns
+    -------
+    Store
+        The table with the covariates as its last columns.
+
     Examples
     --------
     >>> import numpy as np, polars as pl, tempfile

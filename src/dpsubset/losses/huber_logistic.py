@@ -18,10 +18,15 @@ __all__ = ["HuberLogistic"]
 
 
 class HuberLogistic(Changed):
-    """log(1 + exp(-y t)) for y t from -margin on, and a straight line with its slope there before.
+    """Logistic loss for y t from -margin on, and a straight line with its slope there before.
 
     No row pulls harder than 1 / (1 + exp(-margin)), so that coefficients need less noise (T27). At
     predictions up to the margin its minimum is logistic loss's: chances are chances.
+
+    Parameters
+    ----------
+    margin : float, default=0.5
+        How far on the wrong side, in log odds, a row is before its loss goes straight.
 
     Examples
     --------
