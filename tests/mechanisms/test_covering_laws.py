@@ -247,6 +247,7 @@ class Changes:
         monkeypatch.setattr(drawing, "_AT_ONCE", -1)
         monkeypatch.setattr(drawing, "_REFINED", refined)
         monkeypatch.setattr(drawing, "_REFINED_BY_MOMENTS", refined)
+        monkeypatch.setattr(drawing, "_REFINED_QUICK", refined)
         monkeypatch.setattr(dpsubset.sampling, "ENUMERATION_LIMIT", lists)
         self.made = self.changed = self.freed = self.parted = 0
         init, adopt, first = _Samplers.__init__, Covering.adopt, Partition.adopt

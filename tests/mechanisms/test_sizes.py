@@ -124,6 +124,7 @@ def force(monkeypatch: pytest.MonkeyPatch, sampler: str) -> None:
         monkeypatch.setattr(drawing, "_AT_ONCE", -1)
         monkeypatch.setattr(drawing, "_REFINED", 1)
         monkeypatch.setattr(drawing, "_REFINED_BY_MOMENTS", 1)
+        monkeypatch.setattr(drawing, "_REFINED_QUICK", 1)
 
 
 def p_value(shape: str, loss: str, mechanism: Mechanism, law: np.ndarray, draws: int) -> float:
