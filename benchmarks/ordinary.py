@@ -112,11 +112,11 @@ def described(frame: Any, target: str) -> dict[str, Any]:
             kind = {"levels": sorted(cells.astype(str).unique())}
             kind |= {"missing": "level"} if len(cells) < len(frame) else {}
         columns[str(name)] = kind
-    about = columns.pop(target)
-    values = frame[target].dropna().unique()
-    if len(values) == 2:
-        about = {"classes": sorted(str(value) for value in values)}
-    return {"columns": columns, "target": {"name": target, "bounds": about.get("bounds")} | about}
+    about, values = columns.pop(target), frame[target].dropna().unique()
+    said = (
+        {"classes": sorted(map(str, values))} if len(values) == 2 else {"bounds": about["bounds"]}
+    )
+    return {"columns": columns, "target": {"name": target} | said}
 
 
 def _table(name: str) -> tuple[Any, str]:
@@ -137,7 +137,6 @@ def measure(
 ) -> Iterable[Line]:
     """Select from a table, question by question, as a user would."""
     schema = described(frame, target)
-    schema["target"] = {k: v for k, v in schema["target"].items() if v is not None}
     X, y = frame.drop(columns=[target]), frame[target]
     features = sum(kind != "ignore" for kind in schema["columns"].values())
     for size, epsilon in questions:
