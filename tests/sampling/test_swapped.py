@@ -49,14 +49,19 @@ def ends(case: Blocks, supports: Any, at: int, mu: float, *, kept: Kept | None =
     ]
 
 
+def plain(function: Any) -> Any:
+    """Return a function as it is without compiling."""
+    return getattr(function, "py_func", function)
+
+
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run everything as plain Python, so that it can be broken."""
     for name in PLAIN:
-        monkeypatch.setattr(swapped, name, getattr(swapped, name).py_func)
+        monkeypatch.setattr(swapped, name, plain(getattr(swapped, name)))
     for name in ("gather", "enclosed_gain", "forget"):
         monkeypatch.setattr(block_chain, name, getattr(swapped, name))
     for name in ("_walk", "_score", "_enclosed"):
-        monkeypatch.setattr(block_chain, name, getattr(block_chain, name).py_func)
+        monkeypatch.setattr(block_chain, name, plain(getattr(block_chain, name)))
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.7, 30.0])
@@ -135,7 +140,7 @@ def too_sure(*given: Any) -> Any:
     return least, most - 1.0, trace, mu
 
 
-RIGHT = swapped.enclosed_gain.py_func
+RIGHT = plain(swapped.enclosed_gain)
 
 
 @pytest.mark.parametrize("name", ["forget", "enclosed_gain"])
