@@ -190,8 +190,8 @@ def page(lines: Sequence[Line]) -> str:
     taken = [line.seconds for line in lines if line.seconds is not None]
     within = [sum(t <= limit for t in taken) / max(len(lines), 1) for limit in (2, 30, 60)]
     summary = (
-        f"{len(lines)} questions: {within[0]:.0%} within 2 s, {within[1]:.0%} within 30 s, "
-        f"{within[2]:.0%} within 60 s; {len(lines) - len(taken)} without a release."
+        f"{len(lines)} questions: {within[0]:.1%} within 2 s, {within[1]:.1%} within 30 s, "
+        f"{within[2]:.1%} within 60 s; {len(lines) - len(taken)} without a release."
     )
     return "\n".join([summary, "", *rows]) + "\n"
 
