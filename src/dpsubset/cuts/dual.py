@@ -133,6 +133,7 @@ class DualCuts(CutMaker):
                 _STEPS if self.parted else _ALL_STEPS,
                 _ENOUGH,
                 goal,
+                not problem.loss.bends,
                 problem.allowance.watch,
             )
             problem.allowance.check()
