@@ -471,8 +471,16 @@ class Problem:
             )
         return np.array(chosen, dtype=np.intp)
 
-    def enclose(self, support: NDArray[np.intp], gap: float = 0.0) -> tuple[float, float]:
-        """Return the same for a support known to be valid, at most about `gap` apart."""
+    def enclose(
+        self,
+        support: NDArray[np.intp],
+        gap: float = 0.0,
+        enough: float = math.inf,
+    ) -> tuple[float, float]:
+        """Return the same for a support known to be valid, at most about `gap` apart.
+
+        They may be further apart where the lower one is at least `enough`.
+        """
         columns = self.features.columns(support)
         if columns.size == 0:
             primal = dual = math.fsum(self.loss.value(self.y, np.zeros_like(self.y)))
@@ -485,19 +493,19 @@ class Problem:
                 self.radius,
             )
         else:
-            primal, dual = self._fitted(np.sort(columns), max(gap, self.slack))
+            primal, dual = self._fitted(np.sort(columns), max(gap, self.slack), enough + self.slack)
         return dual - self.slack, primal + self.slack
 
-    def _fitted(self, columns: NDArray[np.intp], gap: float) -> tuple[float, float]:
+    def _fitted(self, columns: NDArray[np.intp], gap: float, enough: float) -> tuple[float, float]:
         """Fit, or remember an earlier fit that is close enough."""
         key = columns.tobytes()
         beta, primal, dual = self._remembered.pop(key, (np.empty(0), math.inf, -math.inf))
-        if primal - dual > gap:
+        if primal - dual > gap and dual < enough:
             start = Fit(beta, primal, dual, np.zeros(self.n_rows))
-            fit = self.fit(columns, gap=gap, start=start)
-            if not fit.primal - fit.dual <= gap:
+            fit = self.fit(columns, gap=gap, start=start, enough=enough)
+            if not (fit.primal - fit.dual <= gap or fit.dual >= enough):
                 fit = self.fit(columns, gap=gap)  # another way there
-            if not fit.primal - fit.dual <= gap:
+            if not (fit.primal - fit.dual <= gap or fit.dual >= enough):
                 raise UnprovenError(IMPRECISE)
             beta, primal, dual = fit.coefficients, max(fit.primal, fit.dual), fit.dual
         self._remembered[key] = beta, primal, dual
@@ -513,15 +521,34 @@ class Problem:
             return known[0]
         return self.fit(columns, gap=max(gap, self.slack)).coefficients
 
-    def fit(self, columns: NDArray[np.intp], *, gap: float, start: Fit | None = None) -> Fit:
-        """Fit the loss on a few columns, to a gap between the primal and the dual value."""
-        return self.fit_table(self.columns.rows(columns).T, gap=gap, start=start)
+    def fit(
+        self,
+        columns: NDArray[np.intp],
+        *,
+        gap: float,
+        start: Fit | None = None,
+        enough: float = math.inf,
+    ) -> Fit:
+        """Fit the loss on a few columns, to a gap between the primal and the dual value.
 
-    def fit_table(self, table: Floats, *, gap: float, start: Fit | None = None) -> Fit:
+        It ends early once the dual value is at least `enough`.
+        """
+        return self.fit_table(self.columns.rows(columns).T, gap=gap, start=start, enough=enough)
+
+    def fit_table(
+        self, table: Floats, *, gap: float, start: Fit | None = None, enough: float = math.inf
+    ) -> Fit:
         """Fit the loss on columns of any kind."""
         self.allowance.check()
         return self.loss.fit(
-            table, self.y, self.ridge, self.radius, start=start, gap=gap, allowance=self.allowance
+            table,
+            self.y,
+            self.ridge,
+            self.radius,
+            start=start,
+            gap=gap,
+            enough=enough,
+            allowance=self.allowance,
         )
 
 

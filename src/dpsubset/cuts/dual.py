@@ -29,7 +29,6 @@ _COLUMNS = 256  # columns that a descent looks at; a last product takes in the o
 _TOUCHED = 64  # columns that the fit of a tangent looks at
 _STEPS = 40
 _ALL_STEPS = 200  # where a descent looks at all columns, and ends at its optimum
-_LONGER = 10.0  # what such a descent costs more
 _ENOUGH = 0.1  # a descent ends when ten steps lower the log mass by less
 _MISSED = 0.1  # share of a support's columns that a descent may overlook
 _LISTED_ROWS = 400_000  # rows of all fits of a list
@@ -233,10 +232,13 @@ class DualCuts(CutMaker):
         return count * (self.problem.n_rows + 200) <= _LISTED_ROWS
 
     def patience(self, region: Region) -> float:
-        n, p = self.problem.n_rows, self.problem.features.n_columns
-        draw = 60.0 + 0.05 * n * self.problem.most_columns
-        steps = 1.0 if self.parted else _LONGER
-        return steps * (100.0 + 3.0 * n * (p / 2000 + 4)) / draw
+        n, p, size = self.problem.n_rows, self.problem.features.n_columns, self.problem.most_columns
+        cost = 100.0 + 3.0 * n * (p / 2000 + 4)
+        if self.problem.loss.bends:
+            return cost / (60.0 + 0.05 * n * size)
+        if not self.parted:
+            cost = 5000.0 + 4.0 * n + 0.03 * n * p
+        return 2.0 * cost / (60.0 + 0.006 * n * size)  # fits of rejected draws end early
 
     def _cut(self, region: Region, point: _Point, share: Floats | None = None) -> Cut:
         """Return the cut of a dual point at the best multiplier of the ball.

@@ -12,9 +12,10 @@ from dpsubset.arrays import Floats
 from dpsubset.problem import Problem
 from dpsubset.sampling.pieces import RandomSource, pick
 
-__all__ = ["COARSE", "decided", "draw_index", "new_clocks", "ring_height"]
+__all__ = ["COARSE", "PLENTY", "decided", "draw_index", "new_clocks", "ring_height"]
 
 COARSE = 1e-3  # width of the first interval of a score, in units of 1/kappa
+PLENTY = 6.0  # nats above a bound that tell enough about it
 
 
 def decided(
@@ -28,15 +29,19 @@ def decided(
     """Return whether a draw is at least rising(kappa R(S) + log_weight), and that sum.
 
     The score is known as an interval; it is narrowed when the draw falls between the ends, as
-    far as rounding allows, and then the middle decides (T16, T19).
+    far as rounding allows, and then the middle decides (T16, T19). Since rising(x) >= x, a fit can
+    end once its lower end lies above the draw; the sum is then known from below only.
     """
+    enough = (max(draw, PLENTY) - log_weight) / kappa
 
     def excess(gap: float) -> tuple[float, float]:
-        low, high = problem.enclose(support, gap)
+        low, high = problem.enclose(support, gap, enough)
         return max(kappa * low + log_weight, 0.0), max(kappa * high + log_weight, 0.0)
 
     low, high = excess(COARSE / kappa)
-    if rising(low) <= draw < rising(high):
+    if draw < rising(low):
+        return False, low
+    if draw < rising(high):
         low, high = excess(0.0)
         low = high = (low + high) / 2
     return draw >= rising(high), high
