@@ -64,6 +64,10 @@ class BendingCuts(DualCuts):
             del self._below[1]
         return True
 
+    def sharpen(self) -> bool:
+        """Sharpen the last minorant."""
+        return bool(self._below) and self._below[-1].sharpen()
+
     def better(self, support: NDArray[np.intp], worst: float) -> float:
         """Return the highest bound of the minorants on one support, or the first above `worst`."""
         low = -math.inf

@@ -1,4 +1,4 @@
-"""A proven lower bound on the eigenvalues of X'X (T11)."""
+"""Proven lower bounds on X'X: its eigenvalues, and a diagonal on small supports (T11)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lapack
 
 from dpsubset.arrays import Floats
+from dpsubset.compiled import compiled
 from dpsubset.problem import Problem
+from dpsubset.sums import products
 
-__all__ = ["curvature", "elimination_error", "smallest_eigenvalue", "steady"]
+__all__ = [
+    "curvature",
+    "elimination_error",
+    "smallest_eigenvalue",
+    "sparse_affordable",
+    "sparse_diagonal",
+    "steady",
+]
+
+_PRODUCTS = 5e11  # rows times pairs of columns, whose products take some ten seconds of a core
+_AT_ONCE = 2048  # columns whose inner products with as many others are looked at together
 
 
 def curvature(problem: Problem) -> float:
@@ -74,3 +86,72 @@ def smallest_eigenvalue(matrix: Floats, scale: float | None = None) -> float:
         if info == 0:
             return float(max(share * guess - lost, 0.0))
     return 0.0
+
+
+def sparse_affordable(problem: Problem) -> bool:
+    """Whether `sparse_diagonal` takes seconds, and may help where no eigenvalue does."""
+    n, p = problem.n_rows, problem.n_columns
+    known = problem.gram.affordable and n > p
+    return (
+        problem.features.identity
+        and problem.to_choose >= 2
+        and not known
+        and float(n) * p * p <= _PRODUCTS
+    )
+
+
+def sparse_diagonal(problem: Problem) -> Floats | None:
+    """Return d >= 0 with X'X - diag(d) positive semidefinite on every support, or None.
+
+    That is Gershgorin's diagonal of the free columns, the included ones eliminated (T11c): a
+    column's squared norm less its largest inner products with as many others as a support has. It
+    says much where columns are hardly correlated, be they more than the rows; where one of them is
+    not positive, None. Columns that are not free have 0.
+    """
+    design, free, include = problem.design, problem.free, np.array(problem.include, dtype=np.intp)
+    held = design.take(include)
+    across = design.correlate(held)  # (p, |include|)
+    # Cuts have at least this penalty, and more of it adds to the diagonal (T11b).
+    inner = across[include] + (problem.ridge + steady(problem)) * np.eye(include.size)
+    scale = float(problem.gram.diagonal.max(initial=0.0)) + problem.ridge
+    weights = np.linalg.solve(inner, across.T)  # (|include|, p)
+    lost = 1e-10 * scale * (problem.to_choose + include.size)
+    own, largest = np.zeros(free.size), np.zeros((free.size, problem.to_choose - 1))
+    starts = range(0, free.size, _AT_ONCE)
+    for first in starts:
+        some = free[first : first + _AT_ONCE]
+        mine = design.take(some)
+        for then in range(first, free.size, _AT_ONCE):
+            problem.allowance.check()
+            others = free[then : then + _AT_ONCE]
+            theirs = mine if then == first else design.take(others)
+            block = products(mine, theirs) - across[some] @ weights[:, others]
+            if then == first:
+                own[first : first + some.size] = np.diag(block)
+                block[np.diag_indices(some.size)] = 0.0
+            else:
+                _keep_largest(np.ascontiguousarray(block.T), largest[then : then + others.size])
+            _keep_largest(block, largest[first : first + some.size])
+        found = own[first : first + some.size] - largest[first : first + some.size].sum(axis=1)
+        if not (found > lost).all():  # a column's row is complete when its own turn is over
+            return None
+    out = np.zeros(problem.n_columns)
+    out[free] = own - largest.sum(axis=1) - lost
+    return out
+
+
+@compiled()
+def _keep_largest(block, largest):  # type: ignore[no-untyped-def]
+    """Take the entries of every row, in size, among the largest so far, which are in order."""
+    rows, columns = block.shape
+    count = largest.shape[1]
+    for i in range(rows):
+        for k in range(columns):
+            size = abs(block[i, k])
+            if size <= largest[i, count - 1]:
+                continue
+            at = count - 1
+            while at > 0 and largest[i, at - 1] < size:
+                largest[i, at] = largest[i, at - 1]
+                at -= 1
+            largest[i, at] = size

@@ -101,6 +101,13 @@ class CutMaker(ABC):
         """Make cuts tighter near a support, where that can be done; return whether it was."""
         return False
 
+    def sharpen(self) -> bool:
+        """Make all cuts tighter by work on the whole table, where that can be done; say whether.
+
+        It helps where columns are many and hardly correlated.
+        """
+        return False
+
     def better(self, support: NDArray[np.intp], worst: float) -> float:
         """Return a bound on one support that costs less than its score; enough is `worst`."""
         return -np.inf

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.cuts import recipe
 from dpsubset.cuts.blocks import block_gains
-from dpsubset.cuts.curvature import curvature, elimination_error, steady
+from dpsubset.cuts.curvature import curvature, elimination_error, sparse_diagonal, steady
 from dpsubset.cuts.cut import Cut, CutMaker
 from dpsubset.cuts.perspective import optimise, tangent
 from dpsubset.cuts.recipe import Recipe, slices
@@ -55,6 +55,7 @@ class MomentCuts(CutMaker):
         super().__init__(problem)
         self.floor = steady(problem)
         self._multipliers = [self.floor]
+        self._sparse: Floats | None = None  # a diagonal below X'X on every support
         if hard:
             self.prepare()
         elif (
@@ -105,7 +106,8 @@ class MomentCuts(CutMaker):
                 weights = self._alone(reduced)
             else:
                 weights = self.problem.features.sum(reduced.correlations**2)
-                weights = weights / (known + reduced.penalty)
+                below = known if self._sparse is None else self._sparse
+                weights = weights / (below + reduced.penalty)
             candidates.append(
                 MomentCut(
                     region,
@@ -122,6 +124,11 @@ class MomentCuts(CutMaker):
         """Form the full Gram matrix."""
         if self.problem.gram.affordable:
             self.problem.gram.full(self.problem.between)
+
+    def sharpen(self) -> bool:
+        if self._sparse is None:
+            self._sparse = sparse_diagonal(self.problem)
+        return self._sparse is not None
 
     def curvature(self) -> float:
         return curvature(self.problem)

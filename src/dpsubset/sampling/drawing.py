@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dpsubset import sampling
 from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.cuts.bending import BendingCuts
+from dpsubset.cuts.curvature import sparse_affordable
 from dpsubset.cuts.minorant import bends
 from dpsubset.cuts.region import root
 from dpsubset.cuts.start import start
@@ -31,6 +32,7 @@ _BY_MOMENTS = 0.05  # seconds of a refinement by moments, or a little more
 _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
 _REFINED_QUICK = 60  # where a covering takes seconds: before the second search, which takes longer
 _REFINED_WIDE = 400  # the same for tables of very many columns
+_REFINED_DULL = 40  # the same before cuts are sharpened by inner products of all columns
 _PAIRS = 75_000  # pairs of columns that cost as much as a refinement by fits
 _ROWS = 2e9  # multiplications for its first moments
 
@@ -77,6 +79,8 @@ class _Samplers:
         few = narrow and 2 <= problem.to_choose < k and n * p * p <= _ROWS
         self._walkable = few and bends(problem) and not listed
         self._quick = self._walkable and one_pass(problem) <= _QUICK
+        bent = self._bending or problem.quadratic
+        self._dull = bent and not (listed or self._walkable) and sparse_affordable(problem)
         if self._walkable and one_pass(problem) <= (_SOON if self._bending else _AT_ONCE):
             self._serving: Partition | Covering = self._covering(maker)
             return
@@ -85,13 +89,15 @@ class _Samplers:
         if self._bending and not listed:
             self._most = min(max(p * p / _PAIRS, _REFINED), 2 * _REFINED)
             if not problem.gram.affordable:  # minorants see few columns then
-                self._most = _REFINED_WIDE
+                self._most = _REFINED_DULL if self._dull else _REFINED_WIDE
             elif self._quick:  # no longer than a covering would take
                 cost = one_pass(problem) / (_DESCENT * n * p)
                 self._most = min(max(cost, _FEWEST), _REFINED)
         elif self._walkable:
             most = _REFINED_QUICK if self._quick else _REFINED_BY_MOMENTS
             self._most = min(max(one_pass(problem) / _BY_MOMENTS, _REFINED), most)
+        elif self._dull:
+            self._most = _REFINED_DULL
 
     def proportional(self, source: RandomSource, tries: Tries | None = None) -> Support | None:
         """Draw with probability proportional to exp(-kappa R(S)); None if it is too late."""
@@ -125,8 +131,15 @@ class _Samplers:
         if self._bending and not self._quick:
             self._bending = False
             maker.expand(before.seed)
+            if self._dull:
+                maker.sharpen()
+            self._dull = False
             after = Partition(self._problem, self._kappa, self._allowance, maker)
             self._most = _REFINED if self._walkable else math.inf
+        elif self._dull:
+            self._dull, self._most = False, math.inf
+            if maker.sharpen():
+                before.begin_again()
         elif self._walkable:
             covering = self._covering(maker)
             self._walkable, self._most = False, math.inf

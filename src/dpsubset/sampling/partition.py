@@ -155,6 +155,12 @@ class Partition:
             self._set_free(support, float(log_weight))
         self._adopted = {tuple(support.tolist()) for support in singles}
 
+    def begin_again(self) -> None:
+        """Cover all supports anew, by cuts that are better now; those set free stay so."""
+        self._adopted |= {tuple(support.tolist()) for support in self.singles}
+        self.pieces.clear()
+        self._place_all(self._starting(root(self.problem)))
+
     def gone(self, support: Support) -> bool:
         """Whether a support that a piece holds is a single one by now."""
         return bool(self._adopted) and tuple(support.tolist()) in self._adopted
