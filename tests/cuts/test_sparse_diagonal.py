@@ -1,0 +1,135 @@
+"""A diagonal below X'X on every support (T11c): against all supports, and cuts made with it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from regions import listed, margin, random_region
+
+from dpsubset import Problem
+from dpsubset.cuts import curvature
+from dpsubset.cuts.curvature import sparse_affordable, sparse_diagonal
+from dpsubset.cuts.moments import MomentCuts
+
+SEEDS = range(12)
+
+
+def problem_of(seed: int, *, p: int = 9, n: int = 250) -> Problem:
+    """Draw a table of hardly correlated columns; some of them included, excluded or scaled."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, p)) * rng.uniform(0.6, 1.0, p)
+    X[:, 0] = 1.0 if seed % 2 else X[:, 0]
+    y = np.clip(0.6 * X[:, 2] - 0.5 * X[:, 4] + 0.2 * rng.standard_normal(n), -1, 1)
+    include = [(), (0,), (0, 3)][seed % 3]
+    return Problem(
+        X,
+        y,
+        size=len(include) + 2 + seed % 2,
+        x_bound=1.0,
+        y_bound=1.0,
+        radius=(2.0, 0.3)[seed % 2],
+        ridge=(0.0, 0.5, 3.0)[seed % 3],
+        include=include,
+        exclude=(5,) if seed % 4 == 0 else (),
+    )
+
+
+def worst_eigenvalue(problem: Problem, d: np.ndarray) -> float:
+    """Return the least eigenvalue of the eliminated X'X less the diagonal, over all supports."""
+    X = problem.design.take(np.arange(problem.n_columns))
+    worst = np.inf
+    for chosen in itertools.combinations(problem.free.tolist(), problem.to_choose):
+        A, B = X[:, list(chosen)], X[:, list(problem.include)]
+        inner = B.T @ B + problem.ridge * np.eye(B.shape[1])
+        G = A.T @ A - A.T @ B @ np.linalg.solve(inner, B.T @ A) if B.shape[1] else A.T @ A
+        worst = min(worst, float(np.linalg.eigvalsh(G - np.diag(d[list(chosen)])).min()))
+    return worst
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_it_lies_below_all_supports(seed: int) -> None:
+    problem = problem_of(seed)
+    d = sparse_diagonal(problem)
+    assert d is not None
+    assert (d[problem.free] > 0).all()
+    assert worst_eigenvalue(problem, d) >= -1e-9
+    held = np.setdiff1d(np.arange(problem.n_columns), problem.free)
+    assert (d[held] == 0).all()
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_parts_of_the_table_make_no_difference(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    problem = problem_of(1)
+    whole = sparse_diagonal(problem)
+    monkeypatch.setattr(curvature, "_AT_ONCE", at_once)
+    assert sparse_diagonal(problem) == pytest.approx(whole, rel=1e-9)
+
+
+def test_too_few_neighbours_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twin: with one inner product too few taken off, some support lies below the diagonal."""
+    true = curvature._keep_largest
+
+    def forgetful(block: np.ndarray, largest: np.ndarray) -> None:
+        true(block, largest)
+        largest[:, -1] = 0.0
+
+    monkeypatch.setattr(curvature, "_keep_largest", forgetful)
+    rng = np.random.default_rng(0)
+    X = 0.3 * rng.uniform(-1, 1, (60, 7)) + 0.25 * rng.uniform(-1, 1, (60, 1))
+    problem = Problem(X, X[:, 0], size=3, x_bound=1.0, y_bound=1.0, radius=1.0, ridge=0.1)
+    found = sparse_diagonal(problem)
+    assert found is not None
+    assert worst_eigenvalue(problem, found) < -1e-3
+
+
+def test_correlated_columns_have_none() -> None:
+    rng = np.random.default_rng(0)
+    X = 0.1 * rng.uniform(-1, 1, (60, 7)) + 0.8 * rng.uniform(-1, 1, (60, 1))
+    problem = Problem(X, X[:, 0], size=3, x_bound=1.0, y_bound=1.0, radius=1.0, ridge=0.1)
+    assert sparse_diagonal(problem) is None
+    assert not MomentCuts(problem).sharpen()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sharpened_cuts_lie_below_all_scores_and_higher(seed: int) -> None:
+    problem = problem_of(seed)
+    maker = MomentCuts(problem)
+    rng = np.random.default_rng(seed)
+    regions = [random_region(rng, problem, left) for left in (None, 2, 3)]
+    before = [maker.bound(region) for region in regions]
+    assert maker.sharpen()
+    for region, dull in zip(regions, before, strict=True):
+        supports, positions = listed(region)
+        exact = np.array([problem.score(row) for row in supports.tolist()])
+        cut = maker.bound(region)
+        assert margin(cut, positions, exact) >= 0
+        assert cut.least >= dull.least - 1e-9
+
+
+def test_a_diagonal_too_large_is_caught() -> None:
+    """Twin: cuts with the squared norms themselves lie above some score."""
+    caught = 0
+    for seed in SEEDS:
+        problem = problem_of(seed)
+        maker = MomentCuts(problem)
+        maker._sparse = 1.5 * problem.gram.diagonal
+        region = random_region(np.random.default_rng(seed), problem, None)
+        supports, positions = listed(region)
+        exact = np.array([problem.score(row) for row in supports.tolist()])
+        caught += margin(maker.bound(region), positions, exact) < 0
+    assert caught > 0
+
+
+def test_where_it_is_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    given = {"size": 3, "x_bound": 1.0, "y_bound": 1.0, "radius": 1.0, "ridge": 0.1}
+    wide = rng.uniform(-1, 1, (10, 12))
+    assert sparse_affordable(Problem(wide, wide[:, 0], **given))
+    assert not sparse_affordable(Problem(wide, wide[:, 0], **{**given, "size": 1}))
+    assert not sparse_affordable(Problem(wide[:, :6], wide[:, 0], **given))  # an eigenvalue serves
+    groups = [[0, 1], *([j] for j in range(2, 12))]
+    assert not sparse_affordable(Problem(wide, wide[:, 0], groups=groups, **given))
