@@ -197,10 +197,10 @@ def test_a_selection_goes_through_plain_values() -> None:
 
 
 def test_settings_that_may_take_long_name_the_largest_size() -> None:
-    schema = Schema.of(tuple(NAMES), 6, (0, 10), Target((-10.0, 10.0)))
+    schema = Schema.of(None, 60, (0, 10), Target((-10.0, 10.0)))
     selection = Selection(schema=schema, size="auto", loss="absolute", epsilon=5.0)
-    rows = np.zeros((1500, 6)), np.zeros(1500)
-    assert "up to 6 columns" in str(selection.slow(selection.problem(Table(*rows))))
+    rows = np.zeros((20_000, 60)), np.zeros(20_000)
+    assert "up to 10 columns" in str(selection.slow(selection.problem(Table(*rows))))
 
 
 # ---- the command --------------------------------------------------------------------------------

@@ -284,7 +284,7 @@ def test_rows_serve_other_rules_too() -> None:
             neighbours="add-remove",
         )
     for rows, said in ((100, False), (10**6, True), (None, True)):
-        lines = {f"x{j}": [-1, 1] for j in range(12)}
+        lines = {f"x{j}": [-1, 1] for j in range(60)}
         wide = Schema.from_dict({"columns": lines, "target": {"bounds": [0, 1]}, "rows": rows})
         asked = Selection(
             schema=wide, size=8, epsilon=5.0, loss="absolute", neighbours="add-remove"

@@ -6,7 +6,6 @@ both. It turns a table into a problem and a problem into a release.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
@@ -25,6 +24,7 @@ from dpsubset.data.frames import Table, column_positions
 from dpsubset.data.schema import Schema
 from dpsubset.data.target import PRIVATE
 from dpsubset.docstrings import documented
+from dpsubset.duration import expected, kind_of
 from dpsubset.errors import InputError, at_once
 from dpsubset.first_draws import FirstDraws
 from dpsubset.losses import Loss, Weighted, as_loss
@@ -49,11 +49,8 @@ from dpsubset.wording import check_seed, loss_name, shortfall, with_share
 
 __all__ = ["Selection"]
 
-# From docs/hardness.md: sizes and rows from which some tables take long, for a loss that bends and
-# for one that is straight but for its kinks.
-_LARGE_EPSILON = 3.0
-_HARD_BENT = (8, 10_000)
-_HARD_STRAIGHT = (5, 1000)
+_LONG = 20.0  # seconds that are said before they are spent
+_MANY_ROWS = 50_000  # where their number is private
 
 AUTO = "auto"
 _MANY = 1000.0  # epsilon n from which numbers are selected within a window
@@ -533,18 +530,24 @@ class Selection(Question):
 
     def _slow(self, problem: Problem) -> str | None:
         made, loss = self.made, as_loss(self.loss)
-        if not isinstance(made, (PermuteAndFlip, Exponential)) or made.epsilon < _LARGE_EPSILON:
+        if not isinstance(made, (PermuteAndFlip, Exponential)):
             return None
         known = self.public_rows(problem.n_rows)
-        rows = math.inf if known is None else known
-        least_size, least_rows = _HARD_BENT if loss.bends else _HARD_STRAIGHT
-        if problem.quadratic or self.largest_size < least_size or rows < least_rows:
+        found = expected(
+            kind_of(problem.quadratic, loss.bends),
+            _MANY_ROWS if known is None else known,
+            self.schema.n_columns,
+            self.largest_size,
+            made.epsilon,
+            problem.n_supports,
+        )
+        if found.long < _LONG:
             return None
         columns = f"{'up to ' if self.open_size else ''}{self.largest_size} columns"
         asked = f"{columns} at epsilon {made.epsilon:g} with {loss.name} loss"
         other = "" if loss.bends else ", or a loss that bends (huber:0.2, logistic),"
         return (
-            f"an exact draw of {asked} takes seconds on most tables, and minutes or more on some; "
+            f"an exact draw of {asked} takes {found}; "
             f"the mechanism stepwise{other} takes less (docs/mechanisms.md)"
         )
 

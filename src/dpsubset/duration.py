@@ -1,0 +1,83 @@
+"""How long an exact draw takes, from public numbers alone: said before a budget is spent.
+
+The numbers are fitted to the map of hardness (docs/hardness.md) by
+`python -m benchmarks.hardness --draw-only`, which prints them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+__all__ = ["Duration", "Fitted", "expected", "kind_of"]
+
+
+class Fitted(NamedTuple):
+    """The logarithm of the seconds: linear in these; `long` is added for one table in twenty."""
+
+    constant: float
+    log_rows: float
+    log_columns: float
+    size: float
+    log_epsilon: float
+    long: float
+
+
+FITTED = {
+    "squared": Fitted(-10.0, 0.37, 0.72, 0.19, 0.42, 3.4),
+    "bent": Fitted(-8.8, 0.61, 0.41, 0.12, 0.25, 2.9),
+    "straight": Fitted(-12.1, 0.76, 0.51, 0.35, 0.34, 3.0),
+}
+_FIT = 1e-7  # seconds of a fit for each of its entries
+
+
+class Duration(NamedTuple):
+    """Seconds of one core, for half of the tables, and for all but one in twenty."""
+
+    usual: float
+    long: float
+
+    def __str__(self) -> str:
+        return f"{_about(self.usual)} on most tables, {_about(self.long)} or more on some"
+
+
+def kind_of(quadratic: bool, bends: bool) -> str:
+    """Return the kind of a loss whose draws take about as long.
+
+    >>> kind_of(quadratic=False, bends=True)
+    'bent'
+    """
+    return "squared" if quadratic else "bent" if bends else "straight"
+
+
+def expected(
+    kind: str, rows: float, columns: int, size: int, epsilon: float, supports: int
+) -> Duration:
+    """Return how long a draw of so many columns takes.
+
+    Where supports are few, it takes no longer than to score all of them.
+
+    >>> print(expected("bent", 5000, 70, 8, 3.0, 10**9))
+    less than a second on most tables, some 9 seconds or more on some
+    >>> print(expected("straight", 50_000, 500, 8, 10.0, 10**17))
+    some 20 seconds on most tables, 6 minutes or more on some
+    """
+    fitted = FITTED[kind]
+    log_usual = (
+        fitted.constant
+        + fitted.log_rows * math.log(max(rows, 1.0))
+        + fitted.log_columns * math.log(columns)
+        + fitted.size * size
+        + fitted.log_epsilon * math.log(epsilon)
+    )
+    most = supports * (_FIT * max(rows, 1000.0) * (size + 1))
+    return Duration(*(min(math.exp(log_usual + more), most) for more in (0.0, fitted.long)))
+
+
+def _about(seconds: float) -> str:
+    if seconds < 1.0:
+        return "less than a second"
+    if seconds < 90.0:
+        rounded = int(seconds) if seconds < 10.0 else 10 * round(seconds / 10)
+        return f"some {rounded} seconds" if rounded > 1 else "a second"
+    return f"{round(seconds / 60)} minutes" if seconds < 5400 else "hours"
