@@ -23,7 +23,9 @@ __all__ = ["Draw", "proportional", "race"]
 _COLUMNS = 400  # that a covering walks over at most
 _AT_ONCE = 0.3  # seconds in which all supports are bounded, for a covering that serves at once
 _SOON = 3e-3  # the same where a fit may do better
-_SOON_BLOCKS = 0.02  # the same for features of several columns: a partition may do with few supports
+_SOON_BLOCKS = (
+    0.02  # the same for features of several columns: a partition may do with few supports
+)
 _REFINED = 12  # refinements of a partition in one draw before a covering is tried
 _QUICK = 12.0  # seconds in which all supports may be bounded one by one
 _DESCENT = 2e-7  # seconds of a refinement by fits, for each entry of the table
