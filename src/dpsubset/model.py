@@ -295,7 +295,12 @@ class Model(ModelQuestion, Selection):
             found, intercept = in_levels(schema, support, values, start, target_limits, self.clip)
             codings = tuple(schema.columns[j] for j in seen)
             return replace(
-                model, coefficients=found, intercept=intercept, codings=codings, clip=self.clip
+                model,
+                coefficients=found,
+                intercept=intercept,
+                codings=codings,
+                clip=self.clip,
+                line_breaks=schema.line_breaks,
             )
         own_constant = (v for j, v in zip(support, values, strict=True) if j not in seen)
         constant = math.fsum([start, *own_constant])

@@ -67,6 +67,8 @@ class LinearModel:
         The central fraction of the bounds that was used.
     offset : float, optional
         The private offset, which the intercept holds, too.
+    line_breaks : bool
+        Whether texts in quotes of a CSV file may hold line breaks.
     dpsubset : str
         The version that wrote it.
 
@@ -91,6 +93,7 @@ class LinearModel:
     codings: tuple[Column, ...] | None = None
     clip: float = 1.0
     offset: float | None = None  # which the intercept holds, too
+    line_breaks: bool = False
     dpsubset: str = field(default=__version__, compare=False)
 
     @property
@@ -113,6 +116,7 @@ class LinearModel:
             "bounds": None if self.bounds is None else [list(pair) for pair in self.bounds],
             "target_bounds": None if self.target_bounds is None else list(self.target_bounds),
             **({} if self.offset is None else {"offset": self.offset}),
+            **({"line_breaks": True} if self.line_breaks else {}),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -338,6 +342,7 @@ def _model(content: dict[str, Any]) -> LinearModel:
         codings=None if codings is None else _codings(codings, released["columns"]),
         clip=1.0 if codings is None else _number(released["clip"]),
         offset=None if released.get("offset") is None else _number(released["offset"]),
+        line_breaks=_checked(released.get("line_breaks", False), bool),
         dpsubset=__version__ if old else _checked(content["dpsubset"], str),
     )
     count = len(model.columns)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpsubset import Problem, search
+from dpsubset.cuts import twins
 from dpsubset.cuts.twins import thin
 
 
@@ -54,6 +55,24 @@ def test_columns_that_only_look_alike_stay() -> None:
     X = rng.permuted(np.repeat([[1.0], [-1.0]], 10, axis=0) * np.ones((1, 12)), axis=0)
     given = Problem(X, np.zeros(20), size=2, x_bound=1, y_bound=1, radius=1.0, ridge=1.0)
     assert thin(given).problem is given
+
+
+def test_categories_are_told_apart_without_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their columns add up to zero and all have one norm: they differ in products with y only."""
+    rng = np.random.default_rng(1)
+    X = np.sqrt(1.5) * (np.eye(3)[rng.integers(3, size=(60, 6))] - 1 / 3)
+    groups = np.arange(18).reshape(6, 3).tolist()
+    given = {"size": 2, "x_bound": 1.0, "y_bound": 1.0, "radius": 1.0, "groups": groups}
+
+    def looked(*_: object) -> list[object]:
+        raise AssertionError("rows were compared")
+
+    monkeypatch.setattr(twins, "_equal_columns", looked)
+    problem = Problem(X.reshape(60, 18), rng.uniform(-1, 1, 60), **given)
+    assert thin(problem).problem is problem
+    X[:, 3], X[:, 5] = X[:, 0], X[:, 0]
+    with pytest.raises(AssertionError, match="rows were compared"):
+        thin(Problem(X.reshape(60, 18), rng.uniform(-1, 1, 60), **given))
 
 
 def test_copies_of_blocks_are_left_out_and_come_back() -> None:

@@ -14,6 +14,7 @@ from dpsubset.problem import Problem
 from dpsubset.sampling import block_chain, swapped
 from dpsubset.sampling.block_chain import ByBlocks
 from dpsubset.sampling.chain import Rule
+from dpsubset.sampling.pairs import no_pairs
 from dpsubset.sampling.swapped import Kept, Room
 
 GROUPS = ((6,), (3, 8, 10), (0,), (1, 11), (2, 4, 9, 13, 14), (5,), (7, 12))
@@ -60,7 +61,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(swapped, name, plain(getattr(swapped, name)))
     for name in ("gather", "enclosed_gain", "forget"):
         monkeypatch.setattr(block_chain, name, getattr(swapped, name))
-    for name in ("_walk", "_score", "_enclosed"):
+    for name in ("_walk", "_score", "_enclosed", "_from_pairs", "_decided"):
         monkeypatch.setattr(block_chain, name, plain(getattr(block_chain, name)))
 
 
@@ -116,6 +117,7 @@ def all_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute every score to the end."""
     interpreted(monkeypatch)
     monkeypatch.setattr(block_chain, "_enclosed", nothing_known)
+    monkeypatch.setattr(block_chain, "pairs_of", lambda *given: no_pairs())
 
 
 @pytest.mark.parametrize("ball", ["l2", "l1"])

@@ -142,7 +142,7 @@ WRONG = {
     "missing of a truth value": ({"truth": True, "missing": 0.5}, "0 or 1"),
     "missing of a date": ({"dates": ["2020-01-01", "2021-01-01"], "missing": 3}, "date within"),
     "bounds reversed": ([1, 0], "must be below"),
-    "three numbers": ([0, 1, 2], "not described"),
+    "three numbers": ([0, 1, 2], "has 3 numbers: write {levels"),
     "dates reversed": ({"dates": ["2021-01-01", "2020-01-01"]}, "first before the last"),
     "a format": ({"dates": ["2020-01-01", "2021-01-01"], "format": "DD/MM"}, "must tell day"),
     "two kinds": ({"bounds": [0, 1], "levels": ["a", "b"]}, "bounds and levels"),

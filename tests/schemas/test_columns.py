@@ -274,5 +274,5 @@ def test_levels_survive_a_file(tmp_path: Path) -> None:
     table.write_csv(tmp_path / "t.csv")
     table.write_parquet(tmp_path / "t.parquet")
     for name in ("t.csv", "t.parquet"):
-        cells = read_cells(tmp_path / name, ["c"]).to_series()
+        cells = read_cells(tmp_path / name, ["c"], line_breaks=True).to_series()
         assert level_codes(cells, LEVELS).tolist() == [0, 1, 2, 3, 4, GONE, GONE, OTHER]

@@ -158,7 +158,8 @@ def read(selection: Selection, source: Source) -> Table:
     assert schema.names is not None
     assert schema.target_name is not None
     if schema.columns is not None:
-        frame = read_cells(path, [*schema.names, schema.target_name])
+        wanted = [*schema.names, schema.target_name]
+        frame = read_cells(path, wanted, line_breaks=schema.line_breaks)
         return Table(frame[:, :-1], frame.to_series(-1))
     labels = schema.target.limits is None
     return read_table(

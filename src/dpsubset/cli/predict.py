@@ -53,8 +53,11 @@ def predict(
             elif covariates is not None:
                 raise InputError("--covariates are for a table that stays on disk: leave them out")
             else:
-                reads = read_columns if stored.codings is None else read_cells
-                rows = reads(table, stored.columns)
+                rows = (
+                    read_columns(table, stored.columns)
+                    if stored.codings is None
+                    else read_cells(table, stored.columns, line_breaks=stored.line_breaks)
+                )
             found: dict[str, Any] = stored.predict(rows)
             text = pl.DataFrame(found).write_csv()
             write(text)

@@ -62,8 +62,9 @@ def thin(problem: Problem, kept: Sequence[int] = ()) -> Thinned:
     products = features.sum(problem.correlations)[free]
     scale = max(float(np.abs(norms).max()), float(np.abs(products).max()), 1e-300)
     looks = np.round(np.column_stack([norms, products]) / scale, 9)
-    if not features.identity:
-        looks = np.column_stack([looks, features.widths[free]])
+    if not features.identity:  # the columns of a category add up to zero, and so do products
+        lengths = np.sqrt(features.sum(problem.correlations**2)[free])
+        looks = np.column_stack([looks, np.round(lengths / scale, 9), features.widths[free]])
     _, group, count = np.unique(looks, axis=0, return_inverse=True, return_counts=True)
     classes: list[NDArray[np.intp]] = []
     for suspect in np.flatnonzero(count > t):

@@ -39,7 +39,7 @@ from dpsubset.errors import InputError, at_once, without_context
 __all__ = ["Codebook", "check_file", "is_bounds_only", "read_toml"]
 
 _SHOWN = 20  # names in one message
-_SECTIONS = ("columns", "default", "target", "rows", "note")
+_SECTIONS = ("columns", "default", "target", "rows", "line_breaks", "note")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,8 @@ class Codebook:
         The classes of a target of labels.
     rows : int, optional
         The number of rows, if that is public.
+    line_breaks : bool
+        Whether texts in quotes of a CSV file may hold line breaks.
     note : str, optional
         What the file says of itself.
     where : str
@@ -81,6 +83,7 @@ class Codebook:
     target: Column | None = None
     classes: tuple[Any, Any] | None = None
     rows: int | None = None
+    line_breaks: bool = False
     note: str | None = None
     where: str = field(default="the schema", compare=False)
 
@@ -106,8 +109,9 @@ class Codebook:
         lines, default, target = sections
         named = [name for name in lines if isinstance(name, str)]
         empty = [name for name in named if lines[name] in ([], "")]  # as a template has them
-        _, _, rows, _, fallback, own, *columns = at_once(
+        _, _, _, rows, _, fallback, own, *columns = at_once(
             partial(_refuse_extra, extra, where),
+            partial(_line_breaks, given.get("line_breaks", False), where),
             partial(_refuse, empty, f"{where}: {STILL_EMPTY}"),
             partial(_rows, given.get("rows"), where),
             partial(_note, given.get("note"), where),
@@ -126,6 +130,7 @@ class Codebook:
             target=own[1],
             classes=own[2],
             rows=rows,
+            line_breaks=given.get("line_breaks", False),
             note=given.get("note"),
             where=where,
         )
@@ -203,7 +208,10 @@ def _refuse(names: Sequence[str], text: str) -> None:
 
 
 def _refuse_extra(extra: Sequence[str], where: str) -> None:
-    _refuse(extra, f"{where} has {{}}; allowed are [columns], [default], [target], rows and note")
+    _refuse(
+        extra,
+        f"{where} has {{}}; allowed are [columns], [default], [target], rows, line_breaks and note",
+    )
 
 
 def _matches(pattern: str, name: str) -> bool:
@@ -222,6 +230,11 @@ def _rows(given: Any, where: str) -> int | None:
     if given is None or (type(given) is int and given > 0):
         return given
     raise InputError(f"{where}: rows must be a whole number above 0, or left out if it is private")
+
+
+def _line_breaks(given: Any, where: str) -> None:
+    if type(given) is not bool:
+        raise InputError(f"{where}: line_breaks must be true or false")
 
 
 def _note(given: Any, where: str) -> None:
@@ -378,7 +391,7 @@ def is_bounds_only(path: Path) -> bool:
     lines = content.get("columns", {})
     plain = not isinstance(lines, dict) or all(_is_old(line) for line in lines.values())
     stars = isinstance(lines, dict) and any("*" in name for name in lines)
-    return plain and not stars and not set(content) & {"target", "rows", "note"}
+    return plain and not stars and not set(content) & {"target", "rows", "line_breaks", "note"}
 
 
 def _is_old(line: Any) -> bool:

@@ -61,6 +61,12 @@ def column_of(given: Any, what: str) -> Column:
             return _from_table({"levels": given}, what)
         if len(given) == 2:
             return _from_table({"bounds": given}, what)
+        if len(given) > 2 and all(type(entry) in (int, float) for entry in given):
+            raise InputError(
+                f"{what} has {len(given)} numbers: write {{levels = [...]}} if these are the "
+                "levels of a category, {ordered = [...]} if they are steps of a scale, or [lower, "
+                "upper]"
+            )
     raise InputError(f"{what} is not described: write {_SHORT}, or a table with more")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpsubset.data.classes import as_numbers, is_missing, read_labels
 from dpsubset.data.frames import MISSING, EntryError, Table, frame_matrix
+from dpsubset.data.lines import mended
 from dpsubset.data.names import ADVICE, file_format, opened, pick_features, quietly, read_names
 from dpsubset.data.target import OR_LABELS
 from dpsubset.errors import InputError, at_once, without_context
@@ -90,11 +92,12 @@ def read_table(
     return Table(matrix, vector)
 
 
-def read_cells(path: Path, wanted: Sequence[str]) -> pl.DataFrame:
+def read_cells(path: Path, wanted: Sequence[str], *, line_breaks: bool = False) -> pl.DataFrame:
     """Read columns as they are, for a schema to say what the cells mean: of a CSV file, text.
 
     Nothing fails because of what a row holds: fields that a line lacks are missing, those it has
-    too many are left out, and bytes that are no text are replaced.
+    too many are left out, a quote that is left open ends with its line, and bytes that are no
+    text are replaced. So a line that changes changes its own row only.
 
     Parameters
     ----------
@@ -102,6 +105,8 @@ def read_cells(path: Path, wanted: Sequence[str]) -> pl.DataFrame:
         The file.
     wanted : sequence of str
         The columns.
+    line_breaks : bool
+        Whether texts in quotes may hold line breaks. A quote that is left open then goes on.
 
     Returns
     -------
@@ -128,9 +133,10 @@ def read_cells(path: Path, wanted: Sequence[str]) -> pl.DataFrame:
     if file_format(path) != "csv":
         return _read_parquet(path, wanted)
     schema = dict.fromkeys(names, pl.String)
-    frame = quietly(lambda: _parse(path, schema, encoding="utf8-lossy", truncate_ragged_lines=True))
+    rows = mended(path, len(names), spanning=line_breaks)
+    frame = quietly(lambda: _parse(path if rows is None else rows, schema, encoding="utf8-lossy"))
     if frame is None:
-        raise InputError(f"{path} cannot be read as CSV: quotes are open or out of place. {ADVICE}")
+        raise InputError(f"{path} cannot be read as CSV. {ADVICE}")
     return _only(frame, wanted)
 
 
@@ -242,8 +248,11 @@ def _read_csv(
     return _only(frame, wanted)
 
 
-def _parse(path: Path, schema: Mapping[str, Any], **options: Any) -> pl.DataFrame:
-    return opened(path, pl.read_csv, has_header=False, skip_rows=1, schema=schema, **options)
+def _parse(source: Path | BytesIO, schema: Mapping[str, Any], **options: Any) -> pl.DataFrame:
+    options |= {"has_header": False, "skip_rows": 1, "schema": schema}
+    if isinstance(source, BytesIO):
+        return pl.read_csv(source, **options)
+    return opened(source, pl.read_csv, **options)
 
 
 def _numbers(column: pl.Series, path: Path, advice: str) -> pl.Series:

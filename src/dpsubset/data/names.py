@@ -25,8 +25,6 @@ __all__ = [
 
 ADVICE = "Write the table as CSV (commas, UTF-8, column names in the first line) or Parquet"
 
-_HEAD_BYTES = 1 << 16
-
 T = TypeVar("T")
 
 
@@ -206,11 +204,10 @@ def _csv_names(path: Path) -> tuple[str, ...]:
     """Parse the first line by itself; the reading library would rename repeated columns."""
     try:
         with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
+            head = file.readline()
             if b"\0" in head:
                 raise InputError(f"{path}: this is not a text file. {ADVICE}")
-            file.seek(0)
-            line = file.readline().decode("utf-8-sig")
+            line = head.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path}: the first line is not UTF-8 text. {ADVICE}") from None
     except OSError as error:

@@ -59,6 +59,8 @@ class Schema:
         Columns of the table that are no feature.
     rows : int, optional
         The number of rows, if that is public.
+    line_breaks : bool
+        Whether texts in quotes of a CSV file may hold line breaks.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class Schema:
     columns: tuple[Column, ...] | None = None
     ignored: tuple[str, ...] = ()
     rows: int | None = None
+    line_breaks: bool = False
 
     @classmethod
     def of(
@@ -127,6 +130,7 @@ class Schema:
             tuple(columns.values()),
             ignored,
             book.rows,
+            book.line_breaks or _has_breaks((*columns.values(), found.column)),
         )
 
     @classmethod
@@ -198,6 +202,7 @@ class Schema:
                 "target": ({"name": self.target_name} if self.target_name else {})
                 | target.to_dict(),
                 "rows": self.rows,
+                **({"line_breaks": True} if self.line_breaks else {}),
                 "picked": self.picked,
             }
         return {
@@ -308,6 +313,11 @@ class Schema:
             np.empty((0, self.n_columns)),
             Labels(target, self.target.classes is not None) if labels else target,
         )
+
+
+def _has_breaks(columns: Sequence[Column | None]) -> bool:
+    """Say whether a level holds a line break."""
+    return any("\n" in level for c in columns for level in getattr(c, "levels", ()))
 
 
 def _json_parts(names: Sequence[str] | None) -> Iterator[str]:

@@ -42,6 +42,7 @@ _HEADER = """\
 #   missing = "level"                   missing values are a level of their own
 #
 # rows = 5000                           the number of rows, if that is public
+# line_breaks = true                    if texts in quotes of the CSV file hold line breaks
 """
 _TARGET = """
 [target]

@@ -11,6 +11,7 @@ from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Allowance
+from dpsubset.losses.ball import solve
 from dpsubset.problem import IMPRECISE, Problem
 from dpsubset.sampling.chain import (
     Data,
@@ -24,13 +25,16 @@ from dpsubset.sampling.chain import (
     worth_all,
 )
 from dpsubset.sampling.l1_ball import l1_gain
+from dpsubset.sampling.pairs import gain_of_pairs, no_pairs, pairs_of
 from dpsubset.sampling.swapped import Kept, Room, enclosed_gain, forget, gather
 
 __all__ = ["ByBlocks"]
 
 _ROOM = 1024  # columns whose products are held, where all of X'X is not
 _COARSE = 0.05  # gap of a first fit over the l1 ball, in units of 1/kappa
+_SINGULAR = 1e-6  # least penalty of equations, against a feature's trace
 _UNIT = 2.0**-53
+_ENCLOSED = 2  # times that two scores are enclosed by elimination, before they are computed
 
 
 class _Parts(NamedTuple):
@@ -46,6 +50,7 @@ class _Near(NamedTuple):
     coarse: float  # gap over the l1 ball
     slack: float  # rounding of two scores
     rounding: float  # of a bound by elimination, in units of the trace (T19.3)
+    least: float  # multiplier of the ball, where equations may be singular
 
 
 class _State(NamedTuple):
@@ -58,6 +63,15 @@ class _State(NamedTuple):
     multipliers: Floats  # of the ball, about
     accepted: NDArray[np.int64]
     sure: NDArray[np.bool_]  # every score that was computed to the end is precise enough
+
+
+@compiled(nogil=True)
+def _from_pairs(data, norm, near, pairs, support):  # type: ignore[no-untyped-def]
+    """Return numbers that enclose what `_score` would return, from pairs of features (T24i)."""
+    if pairs.multipliers.size == 0:
+        return -np.inf, np.inf
+    least, most = gain_of_pairs(pairs, norm, support)
+    return data.energy - most - near.slack, data.energy - least + near.slack
 
 
 @compiled(nogil=True)
@@ -83,50 +97,84 @@ def _enclosed(data, parts, norm, near, support, at, mu, enough, kept, room):  # 
         fit = l1_gain(block, target[:k], norm.ridge, norm.radius, near.coarse, beta)
         return data.energy - fit[0] - fit[1] - near.slack, data.energy - fit[0] + near.slack, mu
     needed = data.energy - enough - near.slack
+    mu = max(mu, near.least)
     least, most, trace, mu = enclosed_gain(data, parts, norm, support, at, mu, needed, kept, room)
     slack = near.slack + near.rounding * trace
     return data.energy - most - slack, data.energy - least + slack, mu
 
 
 @compiled(nogil=True)
-def _walk(data, parts, norm, near, state, draws, fresh, kept, room, first, last):  # type: ignore[no-untyped-def]
+def _decided(kappa, height, old, new):  # type: ignore[no-untyped-def]
+    """Return 1 for a step that is taken, -1 for one that is not, 0 where the ends do not tell."""
+    if kappa * (new[1] - old[0]) <= height:
+        return 1
+    return -1 if kappa * (new[0] - old[1]) > height else 0
+
+
+@compiled(nogil=True)
+def _walk(data, parts, norm, near, pairs, state, draws, fresh, kept, room, first, last):  # type: ignore[no-untyped-def]
     """Take the steps that were drawn, for the chains `first` to `last`, as for single columns.
 
-    Every step goes where the scores send it; they are computed where their ends do not decide.
+    Every step goes where the scores send it: numbers that enclose them are made, nearer and
+    nearer, until they decide; the scores themselves come last.
     """
-    lows, highs, kappa = state.lows, state.highs, norm.kappa
+    kappa = norm.kappa
     for c in range(first, last):
         support, outside = state.supports[c], state.outside[c]
         forget(kept, -1)
         if fresh:
-            lows[c], state.sure[c] = _score(data, parts, norm, support, room)
-            highs[c] = lows[c]
+            state.lows[c], state.highs[c] = _from_pairs(data, norm, near, pairs, support)
+        here = state.lows[c], state.highs[c]
+        rough = here[0] != here[1]  # nothing but pairs may have told the ends of the score here
         for m in range(draws.heights.shape[1]):
             at, slot, height = draws.positions[c, m], draws.slots[c, m], draws.heights[c, m]
             old, new = support[at], outside[slot]
+            mu = state.multipliers[c]
             support[at] = new
-            low, high, mu = _enclosed(
-                data, parts, norm, near, support, at, state.multipliers[c],
-                highs[c] + height / kappa, kept, room,
-            )  # fmt: skip
-            if kappa * (high - lows[c]) > height >= kappa * (low - highs[c]):
-                low, precise = _score(data, parts, norm, support, room)
-                high = low
-                if lows[c] != highs[c]:
+            there = _from_pairs(data, norm, near, pairs, support)
+            way, nearer = _decided(kappa, height, here, there), True
+            for again in range(_ENCLOSED):
+                if way != 0 or (again > 0 and (norm.l1 or mu == kept.multipliers[at])):
+                    break
+                if again > 0:
+                    kept.counts[at] = -1  # a better multiplier is known
+                if rough or again > 0:
                     support[at] = old
-                    lows[c], other = _score(data, parts, norm, support, room)
-                    highs[c], precise = lows[c], precise and other
+                    low, high, mu = _enclosed(
+                        data, parts, norm, near, support, at, mu, np.inf, kept, room
+                    )
+                    here, rough = (max(here[0], low), min(here[1], high)), False
+                    support[at] = new
+                low, high, mu = _enclosed(
+                    data, parts, norm, near, support, at, mu, here[1] + height / kappa, kept, room
+                )
+                there, nearer = (max(there[0], low), min(there[1], high)), False
+                way = _decided(kappa, height, here, there)
+            if way == 0:
+                low, precise = _score(data, parts, norm, support, room)
+                there = low, low
+                if here[0] != here[1]:
+                    support[at] = old
+                    low, other = _score(data, parts, norm, support, room)
+                    here, precise = (low, low), precise and other
                     support[at] = new
                 if not precise:
                     state.sure[c] = False
                     break
-            if kappa * (high - lows[c]) <= height:
-                lows[c], highs[c], state.multipliers[c] = low, high, mu
+                way = _decided(kappa, height, here, there)
+            if way > 0:
+                here, rough, state.multipliers[c] = there, nearer, mu
                 outside[slot] = old
                 state.accepted[c] += 1
                 forget(kept, at)
             else:
                 support[at] = old
+        state.lows[c], state.highs[c] = here
+
+
+def _products(problem: Problem) -> Floats:
+    """Return X'X."""
+    return np.ascontiguousarray(problem.gram.full(problem.between))
 
 
 class ByBlocks(Walker):
@@ -143,11 +191,27 @@ class ByBlocks(Walker):
         self._state = _State(*state, *numbers, accepted, sure)
         rounding = (12 * problem.most_columns + 8) * _UNIT * problem.radius**2
         slack = 2 * problem.slack + 4 * rule.gap
-        self._near = _Near(_COARSE / max(rule.kappa, 1e-300), slack, rounding)
+        largest = float(problem.features.sum(problem.gram.diagonal).max(initial=0.0))
+        least = max(0.0, _SINGULAR * largest - problem.ridge)
+        self._near = _Near(_COARSE / max(rule.kappa, 1e-300), slack, rounding, least)
         self._parts = _Parts(problem.features.order, problem.features.starts)
         self._widest = int(problem.features.widths.max(initial=1))
         products = problem.most_columns * self._widest * rule.steps * chains
         self._whole = worth_all(problem, products)
+        self._pairs = no_pairs()
+        if self._whole and problem.features.n_columns**2 <= products:
+            G, b = _products(problem), problem.correlations
+            self._pairs = pairs_of(problem, G, b, self._likely(G, b), rule.l1)
+
+    def _likely(self, G: Floats, b: Floats) -> Floats:
+        """Return multipliers of the ball: of most supports, and of the features that gain most."""
+        problem, least = self._problem, self._near.least
+        order = np.argsort(-problem.features.sum(b**2)[problem.free], kind="stable")
+        first = problem.free[order[: problem.to_choose]]
+        columns = problem.features.columns(np.concatenate([problem.include, first]).astype(np.intp))
+        block, beta = np.ascontiguousarray(G[np.ix_(columns, columns)]), np.empty(columns.size)
+        mu = solve(block, b[columns], problem.ridge, problem.radius, beta)[2]
+        return np.array([least, mu] if mu > least else [least])
 
     def walk(self, draws: Draws, allowance: Allowance) -> None:
         """Take the steps: all chains at once, or one by one where not all of X'X is at hand."""
@@ -172,7 +236,7 @@ class ByBlocks(Walker):
         def work(low: int, high: int) -> None:
             k = self._problem.most_columns
             kept, room = Kept.of(self._state.supports.shape[1], k), Room.of(k, self._widest)
-            given = data, self._parts, self._norm, self._near
+            given = data, self._parts, self._norm, self._near, self._pairs
             _walk(*given, self._state, draws, fresh, kept, room, low, high)
 
         shared_out(work, first, last)
@@ -183,7 +247,7 @@ class ByBlocks(Walker):
         gram, b = problem.gram, np.ascontiguousarray(problem.correlations)
         places = np.arange(p)
         if self._whole:
-            G = gram.full(problem.between)
+            G = _products(problem)
         else:
             met = np.take_along_axis(self._state.outside[first:last], slots, axis=1).ravel()
             features = np.unique(np.concatenate([self._state.supports[first:last].ravel(), met]))

@@ -24,6 +24,9 @@ __all__ = ["Draw", "proportional", "race"]
 _COLUMNS = 400  # that a covering walks over at most
 _AT_ONCE = 0.3  # seconds in which all supports are bounded, for a covering that serves at once
 _SOON = 3e-3  # the same where a fit may do better
+_SOON_BLOCKS = (
+    0.02  # the same for features of several columns: a partition may do with few supports
+)
 _REFINED = 12  # refinements of a partition in one draw before a covering is tried
 _QUICK = 12.0  # seconds in which all supports may be bounded one by one
 _DESCENT = 2e-7  # seconds of a refinement by fits, for each entry of the table
@@ -81,7 +84,9 @@ class _Samplers:
         self._quick = self._walkable and one_pass(problem) <= _QUICK
         bent = self._bending or problem.quadratic
         self._dull = bent and not (listed or self._walkable) and sparse_affordable(problem)
-        if self._walkable and one_pass(problem) <= (_SOON if self._bending else _AT_ONCE):
+        blocks = not problem.features.identity
+        at_once = _SOON if self._bending else _SOON_BLOCKS if blocks else _AT_ONCE
+        if self._walkable and one_pass(problem) <= at_once:
             self._serving: Partition | Covering = self._covering(maker)
             return
         self._serving = Partition(problem, kappa, allowance, maker)
@@ -96,6 +101,8 @@ class _Samplers:
         elif self._walkable:
             most = _REFINED_QUICK if self._quick else _REFINED_BY_MOMENTS
             self._most = min(max(one_pass(problem) / _BY_MOMENTS, _REFINED), most)
+            if blocks and one_pass(problem) <= _AT_ONCE:
+                self._most = _FEWEST
         elif self._dull:
             self._most = _REFINED_DULL
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import lapack
 
 from dpsubset.arrays import Floats
 from dpsubset.cuts.curvature import smallest_eigenvalue
@@ -96,16 +96,13 @@ def _orthonormal(
     """Change the basis of every block so that it is the identity; bound the eigenvalues then."""
     C, c, least = H.copy(), b.copy(), np.inf
     for low, high in pairwise(starts.tolist()):
-        try:
-            factor = cholesky(H[low:high, low:high], lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
+        factor, failed = lapack.dpotrf(H[low:high, low:high], lower=1)
+        if failed:
             return H, b, known
         least = min(least, float(np.diag(factor).min()) ** 2)
-        C[low:high] = solve_triangular(factor, C[low:high], lower=True, check_finite=False)
-        C[:, low:high] = solve_triangular(
-            factor, C[:, low:high].T, lower=True, check_finite=False
-        ).T
-        c[low:high] = solve_triangular(factor, c[low:high], lower=True, check_finite=False)
+        C[low:high] = lapack.dtrtrs(factor, C[low:high], lower=1)[0]
+        C[:, low:high] = lapack.dtrtrs(factor, C[:, low:high].T, lower=1)[0].T
+        c[low:high] = lapack.dtrtrs(factor, c[low:high], lower=1)[0]
     C = (C + C.T) / 2
     found = smallest_eigenvalue(C, scale / max(min(least, known), 1e-300))
     return (C, c, found) if found > 0.0 else (H, b, known)
