@@ -188,6 +188,8 @@ def test_seeds_and_conditions_are_seen_first(folder: Path) -> None:
     assert release(folder, "--seed", 1).exit_code == 0
     text = (folder / "r.html").read_text()
     assert text.index("An experiment, not a private release") < text.index("<h2>Released")
+    assert "Anyone who knows the seed" in text
+    assert "Nobody who sees this release" not in text
     told = check(folder)
     assert told.exit_code == 1
     assert "FAILS        draw: the randomness was seeded" in told.stdout
@@ -202,8 +204,10 @@ def test_what_was_not_checked_is_said_at_the_end(folder: Path) -> None:
 
 def test_a_condition_is_said_to_be_unchecked() -> None:
     promise = Guarantee("mechanism", 1.0, "replace-one", 4.0, condition="it is separated")
-    told = str(verify(Release((1,), promise).to_dict()))
-    assert "not checked  draw: private only if it is separated, which nobody has checked" in told
+    record = Release((1,), promise).to_dict()
+    assert "If the condition holds: nobody who sees" in page(record)
+    told = str(verify(record))
+    assert "not checked  draw: private only if it is separated\n" in told
     assert "Not checked: draw, ledger, schema." in told
 
 

@@ -147,6 +147,10 @@ def _released(record: Mapping[str, Any]) -> str:
 
 def _guaranteed(promise: Guarantee) -> str:
     means = _MEANS.format(what=_WHAT[promise.neighbours])
+    if promise.condition:
+        means = f"If the condition holds: n{means[1:]}"
+    if promise.randomness == "seeded":
+        means = "Anyone who knows the seed can undo the protection."
     return "".join(
         [
             promise._repr_html_(),

@@ -237,7 +237,7 @@ def _drawn(record: Mapping[str, Any]) -> str:
         "the randomness was seeded: an experiment, not a private release",
     )
     if promise.condition is not None:
-        raise _Open(f"private only if {promise.condition}, which nobody has checked")
+        raise _Open(f"private only if {promise.condition}")
     return f"epsilon {rounded_up(promise.epsilon)}, delta {rounded_up(promise.delta)}, no condition"
 
 

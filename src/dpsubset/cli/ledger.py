@@ -80,9 +80,12 @@ def _print_ledger(ledger: Ledger) -> None:
         )
         unnamed = "" if entry.table is not None else "table not named; "
         by = "" if entry.by is None else f"by {printable(entry.by)}; "
-        typer.echo(f"      {unnamed}{by}{printable(entry.guarantee.mechanism)}")
+        held = "; on a condition" if entry.guarantee.condition else ""
+        seeded = "; seeded" if entry.guarantee.randomness == "seeded" else ""
+        mechanism = printable(entry.guarantee.mechanism)
+        typer.echo(f"      {unnamed}{by}{mechanism}{held}{seeded}")
     conditions = dict.fromkeys(e.guarantee.condition for e in history if e.guarantee.condition)
     for condition in conditions:
-        typer.echo(f"What was spent rests on the condition that {condition}.")
+        typer.echo(f"What was spent rests on the condition that {printable(condition)}.")
     if any(entry.guarantee.randomness == "seeded" for entry in history):
         typer.echo("Some releases were seeded: for experiments only, not private.")
