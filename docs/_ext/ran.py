@@ -174,7 +174,8 @@ def shown(text: str, place: Place) -> list[nodes.Node]:
         return []
     found = nodes.literal_block(told, told, language="text")
     found["classes"].append("printed")
-    if max(map(len, told.splitlines())) <= WIDEST:
+    lines = told.splitlines()
+    if len(lines) > 1 and max(map(len, lines)) <= WIDEST:
         found["classes"].append("aligned")
     return [found]
 
