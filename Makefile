@@ -10,7 +10,7 @@ LOCK := -c constraints.txt
 # `make test test-slow COVERAGE=1` measures what both run, and fails below the floor.
 COV := $(if $(COVERAGE),--cov --cov-append --cov-report= --cov-fail-under=0)
 
-.PHONY: install demo test test-slow bench docs docs-test dist clean
+.PHONY: install demo test test-slow bench docs browser docs-test dist clean
 
 install: .venv/dev .venv/compiled
 
@@ -78,8 +78,12 @@ docs: .venv/docs .venv/compiled
 	$(ONE_CORE) $(BIN)/python -m sphinx -W --keep-going -b html docs build/site
 	$(BIN)/python docs/check_links.py build/site
 
+# Chromium, or Chrome, is the one thing that pip does not install: better to hear of it at once.
+browser:
+	$(PYTHON) docs/tests/browsing.py
+
 # The built site in a headless Chromium: every page, wide and narrow, light and dark.
-docs-test: docs .venv/dev
+docs-test: browser docs .venv/dev
 	$(BIN)/pytest -q docs/tests
 
 # What a package index gets; nothing is sent anywhere.

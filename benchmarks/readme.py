@@ -1,12 +1,14 @@
-"""What the README shows: output of three commands, figures of the bench, a picture.
+"""What the README shows: what three commands and an example print, figures, a picture.
 
-`python -m benchmarks.readme` runs the commands on the tutorial's table (statsmodels has it), takes
-the figures from benchmarks/results.json, draws docs/figures/readme.png, and writes all of it
-between the marks in README.md.
+`python -m benchmarks.readme` runs the commands on the tutorial's table (statsmodels has it) and the
+README's first example, takes the figures from benchmarks/results.json, draws
+docs/figures/readme.png, and writes all of it between the marks in README.md.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -23,7 +25,7 @@ from dpsubset import PermuteAndFlip, Schema, Selection
 from dpsubset.data import Table
 from dpsubset.planning.pictures import plotting
 
-__all__ = ["figures", "main", "written"]
+__all__ = ["example", "figures", "main", "written"]
 
 README, RESULTS = Path("README.md"), Path("benchmarks/results.json")
 PICTURE = Path("docs/figures/readme.png")
@@ -85,6 +87,16 @@ def outputs() -> str:
         (Path(folder) / "schema.toml").write_text(SCHEMA)
         told = [f"    $ {command}\n{_indented(_run(command, folder))}" for command in COMMANDS]
     return "\n\n".join(told)
+
+
+def example(text: str) -> str:
+    """Run the first example of a text and return what it prints."""
+    block = re.search(r"```python\n(.*?)```", text, flags=re.S)
+    if block is None:
+        raise ValueError("there is no example")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(block[1], "README.md", "exec"), {})
+    return _indented(printed.getvalue())
 
 
 def _run(command: str, folder: str) -> str:
@@ -159,6 +171,7 @@ def main() -> None:
     """Write everything."""
     text = README.read_text()
     text = written(text, "commands", outputs())
+    text = written(text, "printed", example(text))
     text = written(text, "figures", figures(json.loads(RESULTS.read_text())))
     draw()
     README.write_text(text)

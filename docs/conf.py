@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -56,8 +57,9 @@ myst_dmath_allow_labels = False
 myst_dmath_double_inline = True
 myst_heading_anchors = 4
 
+default_role = "code"
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+autodoc_typehints = "none"  # docstrings say them
 autodoc_preserve_defaults = True
 add_module_names = False
 python_use_unqualified_type_names = True
@@ -83,12 +85,12 @@ sphinx_gallery_conf = {
 
 
 def _escaped(app, what, name, obj, options, lines):
-    """Let |y| be a number's size, as docstrings mean it, and no substitution; examples stay."""
+    """Let |y| be a number's size, and docs/page.md a link, as docstrings mean it; examples stay."""
     example = False
     for i, line in enumerate(lines):
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
         if not example:
-            lines[i] = line.replace("|", "\\|")
+            lines[i] = re.sub(r"docs/([\w-]+)\.md", r":doc:`/\1`", line.replace("|", "\\|"))
 
 
 def setup(app):

@@ -112,7 +112,7 @@ def test_who_made_a_release_is_in_the_ledger_and_on_the_page(folder: Path) -> No
     told = check(folder)
     assert told.exit_code == 0
     assert "by Ward <7>; epsilon 0 of 50" in told.stdout
-    assert "by Ward <7>: " in run("ledger", folder / "budget.db").stdout
+    assert "by Ward <7>; " in run("ledger", folder / "budget.db").stdout
     assert '"by": "Ward <7>"' in run("ledger", folder / "budget.db", "--json").stdout
 
 
@@ -188,9 +188,41 @@ def test_seeds_and_conditions_are_seen_first(folder: Path) -> None:
     assert release(folder, "--seed", 1).exit_code == 0
     text = (folder / "r.html").read_text()
     assert text.index("An experiment, not a private release") < text.index("<h2>Released")
+    assert "Anyone who knows the seed" in text
+    assert "Nobody who sees this release" not in text
     told = check(folder)
     assert told.exit_code == 1
     assert "FAILS        draw: the randomness was seeded" in told.stdout
+
+
+def test_what_was_not_checked_is_said_at_the_end(folder: Path) -> None:
+    assert release(folder).exit_code == 0
+    assert check(folder).stdout.endswith("\nNothing fails.\n")
+    alone = run("verify", folder / "r.json").stdout
+    assert alone.endswith("Nothing that was checked fails. Not checked: ledger, schema.\n")
+
+
+def test_a_condition_is_said_to_be_unchecked() -> None:
+    promise = Guarantee("mechanism", 1.0, "replace-one", 4.0, condition="it is separated")
+    record = Release((1,), promise).to_dict()
+    assert "If the condition holds: nobody who sees" in page(record)
+    told = str(verify(record))
+    assert "not checked  draw: private only if it is separated\n" in told
+    assert "Not checked: draw, ledger, schema." in told
+
+
+def test_the_schema_of_another_table_is_named_as_such(folder: Path) -> None:
+    assert release(folder).exit_code == 0
+    (folder / "s.toml").write_text('[columns]\nage = [0, 1]\n[target]\nname = "y"\nbounds = [0, 1]')
+    told = check(folder)
+    assert told.exit_code == 1
+    assert "FAILS        schema: it is not the schema of this release" in told.stdout
+    assert "does not say what the target 'cost' holds" in told.stdout
+
+
+def test_a_file_that_is_replaced_is_said_to_be(folder: Path) -> None:
+    assert "in place of" not in release(folder).stdout
+    assert release(folder).stdout.count(", in place of an older file\n") == 2
 
 
 def edit(folder: Path, change: Any) -> None:
@@ -309,6 +341,7 @@ def test_labels_have_a_schema_too(folder: Path) -> None:
         (["none.json"], "no such file"),
         (["."], "is a folder"),
         (["r.html"], "a page for people"),
+        (["budget.db"], "is a ledger: name the release file"),
         (["t.csv"], "not valid JSON"),
         (["list.json"], "not a release"),
         (["all.json"], "several releases"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -721,6 +722,18 @@ def test_a_spinner_appears_after_a_while(
 def program(*arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "dpsubset", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+def test_every_command_has_an_example_whose_options_exist() -> None:
+    for command in app.registered_commands:
+        if command.hidden:
+            continue
+        name = command.callback.__name__
+        shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200"}).stdout
+        (example,) = re.findall(r"Example: (dpsubset .*)", shown)
+        words = example.split()
+        assert words[1] == name
+        assert all(word in shown.replace(example, "") for word in words if word.startswith("--"))
 
 
 def test_help_imports_nothing_heavy() -> None:

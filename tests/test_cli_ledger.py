@@ -113,6 +113,7 @@ def test_seeds_and_conditions_are_shown(folder: Path) -> None:
     shown = run("ledger", folder / "budget.db").stdout
     assert "Some releases were seeded" in shown
     assert "rests on the condition that" in shown
+    assert "      mistakes mechanism; on a condition; seeded\n" in shown
 
 
 @pytest.mark.parametrize("otherwise", [None, "refuse", "exponential"])

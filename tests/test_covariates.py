@@ -121,7 +121,7 @@ def test_a_covariate_with_the_name_of_a_variant(tmp_path: Path) -> None:
         with_covariates(
             tmp_path / "a.bed", more[["age"]].rename({"age": "rs3"}), {"rs3": (0.0, 1.0)}
         )
-    with pytest.raises(InputError, match="beside a table on disk"):
+    with pytest.raises(InputError, match="alongside a table on disk"):
         with_covariates(np.eye(3), more, BOUNDS)
 
 

@@ -38,7 +38,7 @@ def test_code_cites_the_theory() -> None:
 
 def test_readme_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
-    assert len(blocks) == 6
+    assert len(blocks) == 3
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
@@ -63,6 +63,17 @@ def test_readme_figures_are_those_of_the_bench() -> None:
     assert f"{min(ratios):.0f} to {max(ratios):.0f} Gram matrices" in text
     results["rows"][0]["seconds"] *= 2  # the twin: another figure would be noticed
     assert readme.written(text, "figures", readme.figures(results)) != text
+
+
+def test_readme_shows_what_its_example_prints() -> None:
+    from benchmarks import readme
+
+    text = (ROOT / "README.md").read_text()
+    _, *guarantee = readme.example(text).splitlines()  # the columns are drawn anew
+    assert len(guarantee) > 4
+    shown = re.search(r"<!-- begin printed -->(.*?)<!-- end printed -->", text, flags=re.S)
+    assert shown is not None
+    assert shown[1].strip("\n").splitlines()[1:] == guarantee
 
 
 def test_readme_shows_commands_that_exist() -> None:

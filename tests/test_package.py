@@ -137,6 +137,24 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_source_archive_holds_what_its_makefile_needs(tmp_path: Path) -> None:
+    import tarfile
+
+    run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path], ROOT)
+    (found,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(found) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    needed = ("Makefile", "constraints.txt", "docs/conf.py", "docs/tests/browsing.py")
+    assert {
+        *needed,
+        "benchmarks/readme.py",
+        "tests/oracle.py",
+        ".github/workflows/docs.yml",
+    } <= names
+    assert not [name for name in names if name.startswith(("build/", ".venv", "docs/gallery/"))]
+
+
+@pytest.mark.slow
 def test_the_wheel_selects_in_a_clean_environment(wheel: Path, tmp_path: Path) -> None:
     """What it needs is installed from an index; the project's folder is not in sight."""
     home = tmp_path / "clean"
@@ -153,7 +171,13 @@ def test_the_wheel_selects_in_a_clean_environment(wheel: Path, tmp_path: Path) -
     run([python, "-c", write], tmp_path)
     (tmp_path / "b.toml").write_text("[default]\nbounds = [0, 1]\n")
     asked = ["--target", "y", "--size", "1", "--bounds", "b.toml", "--epsilon", "50", "--quiet"]
-    assert run([home / "bin" / "dpsubset", "select", "t.csv", *asked], tmp_path).split() == ["b"]
+    command = home / "bin" / "dpsubset"
+    files = ["--ledger", "l.db", "--output", "r.json", "--report", "r.html"]
+    run([command, "ledger", "l.db", "--epsilon", "60"], tmp_path)
+    assert run([command, "select", "t.csv", *asked, *files], tmp_path).split() == ["b"]
+    told = run([command, "verify", "r.json", "--ledger", "l.db"], tmp_path)
+    assert "holds        ledger: entry 1" in told
+    assert "<h1>Certificate" in (tmp_path / "r.html").read_text()
     where = run([python, "-c", "import dpsubset; print(dpsubset.__file__)"], tmp_path)
     assert str(home) in where
 

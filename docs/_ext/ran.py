@@ -26,6 +26,7 @@ from sphinx.util.docutils import SphinxDirective
 
 LOG = logging.getLogger(__name__)
 SECONDS = 300  # for one command
+WIDEST = 80  # lines that keep their columns; longer ones are sentences, which may be broken
 
 
 class Place:
@@ -173,6 +174,9 @@ def shown(text: str, place: Place) -> list[nodes.Node]:
         return []
     found = nodes.literal_block(told, told, language="text")
     found["classes"].append("printed")
+    lines = told.splitlines()
+    if len(lines) > 1 and max(map(len, lines)) <= WIDEST:
+        found["classes"].append("aligned")
     return [found]
 
 

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import select
 import shutil
-import socket
 import subprocess
+import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+NEEDED = f"install one of {', '.join(NAMES)} (on Debian: apt-get install chromium)"
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
-DRIVER = shutil.which("chromedriver")
+# Commands come in by file 3 and answers go out by file 4.
+BEGIN = (
+    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); "
+    "os.execv(sys.argv[3], sys.argv[3:])"
+)
 SECONDS = 900  # for one walk
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking")
 WALKER = Path(__file__).with_name("walker.js")
@@ -62,53 +70,79 @@ def served(folder: Path) -> Iterator[str]:
 
 
 class Browser:
-    """A browser without a window, led by its driver (WebDriver, JSON over HTTP)."""
+    """A browser without a window, led over two pipes (the DevTools protocol, JSON and a zero)."""
 
     def __init__(self, *, dark: bool) -> None:
-        needed = f"chromedriver and one of {', '.join(NAMES)}"
-        assert CHROMIUM is not None, f"the site is looked at in a browser: install {needed}"
-        assert DRIVER is not None, f"the browser needs its driver: install {needed}"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self._driver = subprocess.Popen(
-            [DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        assert CHROMIUM is not None, f"the site is looked at in a browser: {NEEDED}"
+        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        theirs_in, ours_out = os.pipe()
+        ours_in, theirs_out = os.pipe()
+        own = (f"--user-data-dir={self._profile.name}", "--remote-debugging-pipe")
+        # Both pipes above the two numbers that the browser wants them to have.
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (theirs_in, theirs_out)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", BEGIN, *map(str, ends), CHROMIUM, *FLAGS, *own],
+            pass_fds=ends,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
-        self._address = f"http://127.0.0.1:{port}"
-        self._wait()
-        options = {"goog:chromeOptions": {"binary": CHROMIUM, "args": list(FLAGS)}}
-        begun = self._tell("/session", {"capabilities": {"alwaysMatch": options}})
-        self._address += f"/session/{begun['sessionId']}"
-        self._tell("/timeouts", {"script": 1000 * SECONDS})
+        for end in (theirs_in, theirs_out, *ends):
+            os.close(end)
+        self._out, self._in, self._told, self._rest = ours_out, ours_in, 0, b""
+        self._session: dict[str, str] = {}
+        target = self.tell("Target.createTarget", url="about:blank")["targetId"]
+        begun = self.tell("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = {"sessionId": begun["sessionId"]}
+        self.tell("Page.enable")
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        told = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": [scheme]}}
-        self._tell("/goog/cdp/execute", told)
+        self.tell("Emulation.setEmulatedMedia", features=[scheme])
 
-    def _wait(self) -> None:
-        for _ in range(600):
-            with suppress(OSError), urlopen(f"{self._address}/status", timeout=5):
-                return
-            time.sleep(0.1)
-        raise AssertionError("chromedriver did not begin")
+    def tell(self, method: str, **params: Any) -> Any:
+        """Send a command and return its answer."""
+        self._told += 1
+        told = {"id": self._told, "method": method, "params": params} | self._session
+        os.write(self._out, json.dumps(told).encode() + b"\0")
+        answer = self._wait(lambda message: message.get("id") == self._told)
+        assert "error" not in answer, answer
+        return answer["result"]
 
-    def _tell(self, path: str, content: dict[str, Any], method: str = "POST") -> Any:
-        asked = Request(self._address + path, json.dumps(content).encode(), method=method)
-        with urlopen(asked, timeout=SECONDS + 60) as answer:
-            return json.load(answer)["value"]
+    def _wait(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        end = time.monotonic() + SECONDS
+        while True:
+            message, found, rest = self._rest.partition(b"\0")
+            if found:
+                self._rest = rest
+                read: dict[str, Any] = json.loads(message)
+                if wanted(read):
+                    return read
+                continue
+            ready, _, _ = select.select([self._in], [], [], max(0.0, end - time.monotonic()))
+            assert ready, f"the browser said nothing for {SECONDS} seconds"
+            more = os.read(self._in, 1 << 16)
+            assert more, "the browser ended"
+            self._rest += more
 
-    def run(self, page: str, script: str, *given: Any) -> Any:
-        """Open a page, run a script there, and return what it tells its last argument."""
-        self._tell("/url", {"url": page})
-        return self._tell("/execute/async", {"script": script, "args": list(given)})
+    def run(self, page: str, script: str) -> Any:
+        """Open a page, and return what an expression, or its promise, comes to there."""
+        self.tell("Page.navigate", url=page)
+        self._wait(lambda message: message.get("method") == "Page.loadEventFired")
+        asked = {"expression": script, "awaitPromise": True, "returnByValue": True}
+        answer = self.tell("Runtime.evaluate", **asked)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     def __enter__(self) -> Browser:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with suppress(OSError):
-            self._tell("", {}, method="DELETE")
-        self._driver.terminate()
-        self._driver.wait()
+        self._session = {}
+        with suppress(OSError, AssertionError):
+            self.tell("Browser.close")
+        for end in (self._out, self._in):
+            os.close(end)
+        self._process.terminate()
+        self._process.wait()
+        self._profile.cleanup()
 
 
 def walked(
@@ -123,10 +157,12 @@ def walked(
 
     Without `on` links are looked at, and not followed.
     """
-    script = (
-        "walk(...[...arguments].slice(0, 3)).then(arguments[3], (e) => arguments[3](String(e)))"
-    )
     with served(folder) as address, Browser(dark=dark) as browser:
-        found = browser.run(f"{address}_walk", script, f"{address}{start}", width, on)
+        words = ", ".join(map(json.dumps, (f"{address}{start}", width, on)))
+        found = browser.run(f"{address}_walk", f"walk({words})")
     assert isinstance(found, dict), found
     return found
+
+
+if __name__ == "__main__":  # before a long build
+    sys.exit(None if CHROMIUM else f"the site is looked at in a browser: {NEEDED}")

@@ -23,8 +23,8 @@ __all__ = ["compiled", "folders", "interpreted", "is_plain", "pointer"]
 caching: Any = numba_caching  # it has no annotations
 
 PREPARING = (
-    "dpsubset: compiling its inner loops for this machine, some 30 seconds of work, once; "
-    "`dpsubset prepare` does it beforehand"
+    "dpsubset: compiling its inner loops for this machine, some 30 seconds of work that later "
+    "calls are spared; `dpsubset prepare` does all of it beforehand"
 )
 UNKEPT = (
     "dpsubset: the compiled code cannot be kept ({reason}), so that every start compiles anew. "

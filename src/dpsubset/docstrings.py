@@ -1,7 +1,7 @@
-"""Parameters that classes share are described once, where they are defined.
+"""Parameters that classes or functions share are described once, where they are defined.
 
-`documented` fills the list in a class's docstring up from its bases, so that `help` and the
-reference show all of them.
+`documented` fills the list in a class's docstring up from its bases, `documented_like` that of a
+function from another's, so that `help` and the reference show all of them.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
-__all__ = ["documented"]
+__all__ = ["documented", "documented_like"]
 
 C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
 Entry = tuple[str, str]  # the type of a parameter, and what is said of it
 
 _HEAD = "Parameters\n----------\n"
@@ -66,14 +67,65 @@ def documented(kind: C) -> C:
     known: dict[str, Entry] = _helped(kind)
     for base in reversed(kind.__mro__):
         known |= dict(_entries(inspect.cleandoc(base.__doc__ or "")))
-    names = [name for name in inspect.signature(kind).parameters if name in known]
+    kind.__doc__ = _completed(own, known, kind)
+    return kind
+
+
+def documented_like(*others: Any) -> Callable[[F], F]:
+    """Complete the parameters of a function by those that others describe.
+
+    Parameters
+    ----------
+    *others : callable
+        Functions or classes with parameters of the same names.
+
+    Returns
+    -------
+    callable
+        A decorator: the function keeps its own words, and gets what it does not describe itself.
+
+    Examples
+    --------
+    >>> def first(a: int) -> None:
+    ...     '''Begin.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     a : int
+    ...         How many.
+    ...     '''
+    >>> @documented_like(first)
+    ... def second(a: int) -> None:
+    ...     '''Go on.'''
+    >>> second.__doc__.endswith("How many.\\n")
+    True
+    """
+
+    def decorate(function: F) -> F:
+        own = inspect.cleandoc(function.__doc__ or "")
+        if own:  # Python may run without docstrings
+            known: dict[str, Entry] = {}
+            for source in (*others, function):
+                known |= dict(_entries(inspect.cleandoc(source.__doc__ or "")))
+            function.__doc__ = _completed(own, known, function)
+        return function
+
+    return decorate
+
+
+def _completed(own: str, known: dict[str, Entry], thing: Callable[..., Any]) -> str:
+    """Return a docstring with all known parameters, in the order of the signature."""
+    stars: dict[Any, str] = {
+        inspect.Parameter.VAR_KEYWORD: "**",
+        inspect.Parameter.VAR_POSITIONAL: "*",
+    }
+    parameters = inspect.signature(thing).parameters.values()
+    names = [stars.get(each.kind, "") + each.name for each in parameters]
     listed = []
-    for (typed, words), group in groupby(names, known.__getitem__):
+    for (typed, words), group in groupby((n for n in names if n in known), known.__getitem__):
         listed.append(f"{', '.join(group)} : {typed}\n{words}")
     before, after = _parted(own)
-    text = f"{before}\n\n{_HEAD}" + "\n".join(listed) + (f"\n\n{after}" if after else "")
-    kind.__doc__ = text + "\n"
-    return kind
+    return f"{before}\n\n{_HEAD}" + "\n".join(listed) + (f"\n\n{after}" if after else "") + "\n"
 
 
 def _parted(text: str) -> tuple[str, str]:

@@ -140,6 +140,8 @@ class MissingExtraError(DpsubsetError, ImportError):
 class PrivacyWarning(UserWarning):
     """Something around a fit may spend more than its guarantee says: fits again, fitted steps.
 
+    What is warned of is outside the guarantee; the release itself is what it says.
+
     Examples
     --------
     >>> import warnings

@@ -68,7 +68,7 @@ class Question:
     max_size: int = option(
         10,
         "question",
-        "--size auto: the most columns to select, all if there are fewer. A row counts by it.",
+        "--size auto: the most columns to select, all if there are fewer. Noise grows with it.",
     )
     false_columns: float = option(
         0.05,
@@ -118,11 +118,17 @@ class Question:
         "without, for labels 1.",
     )
     ridge: float = option(10.0, "question", "Weight of the squared coefficients.")
-    epsilon: float = option(1.0, "privacy", "The privacy budget of a release.")
+    epsilon: float = option(
+        1.0,
+        "privacy",
+        "What the release spends of the privacy budget: the chance of any answer changes by a "
+        "factor of at most e^epsilon with one person's row. Smaller protects more.",
+    )
     neighbours: str = option(
         "replace-one",
         "privacy",
-        "replace-one, or add-remove (the number of rows is private, too).",
+        "Which tables are compared: replace-one (one row has other values), or add-remove (one row "
+        "more or less; the number of rows is private, too).",
     )
     offset_share: float | None = option(
         0.0,
@@ -197,7 +203,13 @@ class Question:
 class ModelQuestion(Question):
     """The same, and coefficients on what is selected, under one budget."""
 
-    epsilon: float = option(1.0, "privacy", "The privacy budget: selection and coefficients.")
+    epsilon: float = option(
+        1.0,
+        "privacy",
+        "What selection and coefficients together spend of the privacy budget: the chance of any "
+        "answer changes by a factor of at most e^epsilon with one person's row. Smaller protects "
+        "more.",
+    )
     selection_share: float | None = option(
         None,
         "privacy",

@@ -64,6 +64,8 @@ _LEAST_WINDOW, _MOST_WINDOW = 0.001, 0.1  # of epsilon
 class Selection(Question):
     """Which columns of a table best explain its target? All settings, public and checked.
 
+    It poses the problem of a table, says the guarantee before any row is read, and releases.
+
     Parameters
     ----------
     schema : Schema

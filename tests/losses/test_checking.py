@@ -25,6 +25,38 @@ def test_sound_losses_pass(case: Case, y_bound: float, t_bound: float, seed: int
     check(case.loss, y_bound=y_bound, t_bound=t_bound, random_state=seed)
 
 
+class Expectile(Loss):
+    """Squares that weigh four times as much on one side: its slopes differ far out."""
+
+    name = "expectile"
+    smooth = True
+
+    def value(self, y: Floats, t: Floats) -> Floats:
+        return np.where(t < y, 0.8, 0.2) * (y - t) ** 2
+
+    def conjugate(self, y: Floats, a: Floats) -> Floats:
+        return a * y + a**2 / np.where(a < 0.0, 3.2, 0.8)
+
+    def largest(self, y_bound: float, t_bound: float) -> float:
+        return 0.8 * (y_bound + t_bound) ** 2
+
+    @staticmethod
+    def rows(
+        y: Any, w: Any, sigma: float, parameters: Any, value: Any, slope: Any, curve: Any
+    ) -> None:
+        for i in range(y.size):
+            d = w[i] - y[i]
+            flat = 1.0 / (1.0 / (0.8 if d < 0.0 else 0.2) + 2.0 / sigma)
+            value[i] = flat * d * d
+            slope[i] = 2.0 * flat * d
+            curve[i] = 2.0 * flat
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sound_loss_with_unequal_sides_passes(seed: int) -> None:
+    check(Expectile(), random_state=seed)
+
+
 class Negative(Logistic):
     def value(self, y: Floats, t: Floats) -> Floats:
         return super().value(y, t) - 0.2

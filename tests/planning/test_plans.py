@@ -216,7 +216,18 @@ def test_what_is_needed(chances: list[float], expected: Any) -> None:
     points = tuple(Point(5, e, 0.3, 1, c) for e, c in zip([1.0, 10.0, 100.0], chances, strict=True))
     found = Plan(points, share=0.9, over="epsilon", labels=False, asked={})
     assert found.needed() == {0.3: expected}
-    assert len(str(found).splitlines()) == 6
+    *words, head, _, _, _, empty, _ = str(found).splitlines()
+    assert (head.split()[0], empty) == ("signal", "")
+    named = [line.partition("  ")[0] for line in words[:-1]]
+    assert named == ["signal", "right columns", "true found", "R^2", "best"]
+
+
+def test_numbers_of_rows_are_written_out() -> None:
+    points = tuple(Point(n, 1.0, 0.3, 1, c) for n, c in ((1000, 0.0), (10_000, 1.0)))
+    found = Plan(points, share=0.9, over="rows", labels=False, asked={})
+    assert found.sentences() == [
+        "R^2 0.3: about 7,900 rows for the right columns in 90% of releases"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -298,6 +298,6 @@ def test_what_the_command_shows(folder: Path) -> None:
     problem = Problem(X, X[0], size=1, x_bound=1.0, y_bound=1.0, radius=1.0)
     Exponential(0.5, ledger=folder / "budget.db").release(problem)
     lines = run("ledger", folder / "budget.db").stdout.splitlines()
-    assert ["(table unnamed)" in line for line in lines] == [False, False, True]
+    assert ["table not named" in line for line in lines] == [False, False, False, False, True]
     assert json.loads(run("ledger", folder / "budget.db", "--json").stdout)["table"] == "t.csv"
     assert run("ledger", folder / "budget.db", "--table", "u.csv").exit_code == 2

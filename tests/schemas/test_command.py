@@ -228,3 +228,9 @@ def test_a_schema_by_itself_shows_its_target(tmp_path: Path) -> None:
     )
     shown = run("schema", "--check", tmp_path / "s.toml").stdout
     assert "  a  number\n  y  number    the target\n" in shown
+    text = (
+        (tmp_path / "s.toml").read_text().replace("\nbounds = [0, 1]\n", '\nbounds = "private"\n')
+    )
+    (tmp_path / "s.toml").write_text(text)
+    shown = run("schema", "--check", tmp_path / "s.toml").stdout
+    assert "  y  number, bounds drawn privately    the target\n" in shown

@@ -136,17 +136,21 @@ def _released(record: Mapping[str, Any]) -> str:
     else:
         shown = f"<ul>{''.join(f'<li>{_escaped(name)}</li>' for name in names)}</ul>"
     drawn = "window" if "window_share" in record["asked"] else "bounds"
-    labels = {"offset": "offset", "target_bounds": f"{drawn} of the target, drawn privately"}
-    more = [
-        (label, _said(released[key]))
-        for key, label in labels.items()
-        if released.get(key) is not None
-    ]
+    offset, bounds, more = released.get("offset"), released.get("target_bounds"), []
+    if offset is not None:
+        part = ", part of the intercept" if "coefficients" in released else ""
+        more.append(("offset", f"{_said(offset)}, drawn privately{part}"))
+    if bounds is not None:
+        more.append((f"target's {drawn}", f"{' to '.join(map(_said, bounds))}, drawn privately"))
     return shown + (fields_html(more) if more else "")
 
 
 def _guaranteed(promise: Guarantee) -> str:
     means = _MEANS.format(what=_WHAT[promise.neighbours])
+    if promise.condition:
+        means = f"If the condition holds: n{means[1:]}"
+    if promise.randomness == "seeded":
+        means = "Anyone who knows the seed can undo the protection."
     return "".join(
         [
             promise._repr_html_(),

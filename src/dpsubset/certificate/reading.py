@@ -10,6 +10,7 @@ from dpsubset.model_file import read_json, read_model
 
 __all__ = ["read_record"]
 
+_LEDGER = b"SQLite format 3"
 _PARTS = {"asked": dict, "released": dict, "guarantee": dict, "dpsubset": str}
 
 
@@ -43,6 +44,11 @@ def read_record(path: str | Path) -> dict[str, Any]:
             f"{path} is a page for people, which anybody can edit: name the release file that "
             "--output wrote, or save the record at the end of the page as a JSON file"
         )
+    if _is_ledger(path):
+        raise InputError(
+            f"{path} is a ledger: name the release file that --output wrote, and give this one as "
+            "--ledger (ledger=)"
+        )
     content = read_json(path, "release", "select")
     if "format" in content:
         read_model(path)  # complete, of a known version, and as it was written
@@ -56,3 +62,13 @@ def read_record(path: str | Path) -> dict[str, Any]:
             f"{path} is not a release that dpsubset wrote: {', '.join(wrong)} missing or wrong"
         )
     return {name: content[name] for name in _PARTS}
+
+
+def _is_ledger(path: Path) -> bool:
+    if not path.is_file():  # a pipe can be read once
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_LEDGER)) == _LEDGER
+    except OSError:  # told when the file is read
+        return False

@@ -75,7 +75,12 @@ class Verdict:
         return all(check.holds is not False for check in self.checks)
 
     def __str__(self) -> str:
-        end = "Nothing fails." if self.holds else "Do not rely on this release."
+        missing = ", ".join(check.name for check in self.checks if check.holds is None)
+        end = "Nothing that was checked fails." if missing else "Nothing fails."
+        if missing:
+            end += f" Not checked: {missing}."
+        if not self.holds:
+            end = "Do not rely on this release."
         return "\n".join([*map(str, self.checks), f"sha256 of the record: {self.sha256}", end])
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,6 +153,10 @@ class _Fault(Exception):
     """What a check found; never leaves this file."""
 
 
+class _Open(Exception):
+    """What no check can tell; never leaves this file."""
+
+
 def _missing(name: str, why: str) -> Check:
     return Check(name, None, why)
 
@@ -157,6 +166,8 @@ def _check(name: str, look: Callable[[], str]) -> Check:
         return Check(name, True, look())
     except _Fault as fault:
         return Check(name, False, str(fault))
+    except _Open as reason:
+        return Check(name, None, str(reason))
     except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
         told = str(error) if isinstance(error, InputError) else "parts are missing or wrong"
         return Check(name, False, told)
@@ -226,7 +237,7 @@ def _drawn(record: Mapping[str, Any]) -> str:
         "the randomness was seeded: an experiment, not a private release",
     )
     if promise.condition is not None:
-        return f"private only if {promise.condition}"
+        raise _Open(f"private only if {promise.condition}")
     return f"epsilon {rounded_up(promise.epsilon)}, delta {rounded_up(promise.delta)}, no condition"
 
 
@@ -252,7 +263,10 @@ def _described(
     if isinstance(schema, Schema):
         possible = {schema.sha256}
     else:
-        possible = fingerprints(Path(schema), asked, names)
+        try:
+            possible = fingerprints(Path(schema), asked, names)
+        except InputError as error:
+            raise _Fault(f"it is not the schema of this release: {error}") from None
     hint = "" if names is not None else "; if the table's columns have another order, name it, too"
     _require(wanted in possible, f"it is not the schema of this release{hint}")
     return f"sha256 {wanted}"

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from dpsubset.cli import options
 from dpsubset.cli.audit import audit
 from dpsubset.cli.ending import told
 from dpsubset.cli.fit import fit
@@ -54,12 +55,14 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Private variable selection: the columns that best explain a target, under "
-    "differential privacy. Exit codes: 0 done; 1 refused (a limit, a test of the mechanism, or the "
-    "budget); 2 a mistake in what was given, or the machine's memory or disk is not enough; 130, "
+    "differential privacy.\n\nA first release: schema (what is public about the table), plan (are "
+    "there enough rows?), ledger (a budget), select or fit, verify. Each has --help.\n\nExit "
+    "codes: 0 done; 1 refused (a limit, a test of the mechanism, or the budget), or a check that "
+    "fails; 2 a mistake in what was given, or the machine's memory or disk is not enough; 130, "
     "141, 143 interrupted, pipe closed, terminated.",
 )
-for _command in (schema, select, fit, predict, plan, ledger, verify, audit, reproduce, prepare):
-    app.command()(_command)
+for _command in (schema, plan, ledger, select, fit, predict, verify, audit, reproduce, prepare):
+    app.command(help=options.paragraphs(_command))(_command)
 app.command("bounds", hidden=True, help="The old name of `schema`.")(schema)
 
 

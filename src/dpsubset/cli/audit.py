@@ -45,6 +45,8 @@ def audit(
 ) -> None:
     """Audit mechanisms on synthetic tables: exact distributions, draws, and a replay of the bits.
 
+    Example: dpsubset audit --mechanism permute-and-flip
+
     No table of yours is read. Exit code 1 if a guarantee is broken.
     """
     with ending(as_json):

@@ -44,7 +44,9 @@ def fit(
 ) -> None:
     """Select columns of TABLE, fit coefficients on them, and write the private model to a file.
 
-    Options on ridge and radius are those of the selection.
+    Example: dpsubset fit table.csv --schema schema.toml --size 5 --output model.json
+
+    One epsilon pays for both. Options on ridge and radius are those of the selection.
     """
     with ending(as_json):
         from dpsubset.cli.asked import Source
@@ -54,7 +56,7 @@ def fit(
         from dpsubset.cli.show import print_left, print_model
         from dpsubset.cli.stored import ways
         from dpsubset.cli.warned import print_warnings
-        from dpsubset.cli.writing import waiting, writing
+        from dpsubset.cli.writing import announced, waiting, writing
         from dpsubset.compiled import interpreted
         from dpsubset.model import Model
         from dpsubset.model_file import write_model
@@ -66,6 +68,7 @@ def fit(
             raise InputError("a model rests on one selection: name one mechanism, not all")
         silent = quiet or as_json
         keep = (table, schema, bounds, ledger, covariates)
+        written = announced(output, report)
         with writing(output, keep=keep) as write, reporting(report, output, keep) as certify:
             with waiting("fitting a model", shown=not silent):
                 source = Source(
@@ -103,9 +106,8 @@ def fit(
                 finally:
                     certify(released.to_dict(), budget)
         if not silent:
-            for path in (output, report):
-                if path is not None:
-                    typer.echo(f"Written to {path}")
+            for line in written:
+                typer.echo(line)
 
 
 def _seeded(given: dict[str, Any]) -> bool:

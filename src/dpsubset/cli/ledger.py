@@ -40,6 +40,8 @@ def ledger(
 ) -> None:
     """Begin a privacy budget in a file, or show what was spent of one, on what.
 
+    Example: dpsubset ledger budget.db --epsilon 3
+
     `select` and `fit` charge it with --ledger. A ledger is for one table, known by its name (that
     of its file, or --table-name), and refuses others.
     """
@@ -72,15 +74,18 @@ def _print_ledger(ledger: Ledger) -> None:
             released.get("columns") or released.get("positions") or released.get("support") or ()
         )
         shown = ", ".join(printable(str(name)) for name in names)
-        unnamed = " (table unnamed)" if entry.table is None else ""
-        by = "" if entry.by is None else f"by {printable(entry.by)}: "
         typer.echo(
             f"{entry.number:>4}  {entry.time}  epsilon {rounded_up(entry.guarantee.epsilon):<8} "
-            f"delta {rounded_up(entry.guarantee.delta):<8} {entry.outcome:<9} {by}"
-            f"{printable(entry.guarantee.mechanism)}{unnamed}: {shown}"
+            f"delta {rounded_up(entry.guarantee.delta):<8} {entry.outcome:<9} {shown}".rstrip()
         )
+        unnamed = "" if entry.table is not None else "table not named; "
+        by = "" if entry.by is None else f"by {printable(entry.by)}; "
+        held = "; on a condition" if entry.guarantee.condition else ""
+        seeded = "; seeded" if entry.guarantee.randomness == "seeded" else ""
+        mechanism = printable(entry.guarantee.mechanism)
+        typer.echo(f"      {unnamed}{by}{mechanism}{held}{seeded}")
     conditions = dict.fromkeys(e.guarantee.condition for e in history if e.guarantee.condition)
     for condition in conditions:
-        typer.echo(f"What was spent rests on the condition that {condition}.")
+        typer.echo(f"What was spent rests on the condition that {printable(condition)}.")
     if any(entry.guarantee.randomness == "seeded" for entry in history):
         typer.echo("Some releases were seeded: for experiments only, not private.")

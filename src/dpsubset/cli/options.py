@@ -128,6 +128,12 @@ Json = Annotated[
 ]
 
 
+def paragraphs(command: Callable[..., None]) -> str:
+    """Return the words of a command with a paragraph a line: a terminal breaks lines itself."""
+    text = inspect.getdoc(command) or ""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
 def asks(kind: type[Question], *without: str) -> Callable[[C], C]:
     """Give a command one option for every field of a selection, grouped as the fields are.
 
@@ -170,10 +176,10 @@ def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def _place(parameter: inspect.Parameter) -> int:
-    """Return where the help shows an option: by its panel; arguments come first."""
+def _place(parameter: inspect.Parameter) -> tuple[int, bool]:
+    """Return where the help shows an option: by its panel, epsilon before its like."""
     panel = getattr(parameter.annotation.__metadata__[0], "rich_help_panel", None)
-    return _PANELS.index(panel) if panel in _PANELS else 0
+    return _PANELS.index(panel) if panel in _PANELS else 0, parameter.name != "epsilon"
 
 
 def named(options: dict[str, Any]) -> dict[str, str]:

@@ -104,6 +104,8 @@ def plan(
 ) -> None:
     """Say how many rows a selection needs, by simulation; no table of yours is read.
 
+    Example: dpsubset plan --schema schema.toml --rows 5000 --size 3
+
     With --schema: how good selections and models of such a table will be, over epsilon (--rows) or
     over rows, for signals of several strengths. Numbers lie around the middle of their bounds,
     levels are equally frequent, and every true column explains the same part.

@@ -31,9 +31,11 @@ def predict(
 ) -> None:
     """Predict the target for the rows of TABLE, one line a row, as CSV.
 
+    Example: dpsubset predict model.json new.csv
+
     Rows are clipped to the bounds of the fit, and predicted numbers to the target's; missing values
-    and unknown levels count as the schema of the fit says. The model is
-    private; predictions for private rows tell of those rows.
+    and unknown levels count as the schema of the fit says. The model is private; predictions for
+    private rows tell of those rows.
     """
     with ending(as_json):
         import polars as pl

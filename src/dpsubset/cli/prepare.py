@@ -15,6 +15,8 @@ __all__ = ["prepare"]
 def prepare(as_json: options.Json = False) -> None:
     """Compile the inner loops now, so that no later call waits for it (one or two minutes).
 
+    Example: dpsubset prepare
+
     The code is kept next to the package if that folder can be written to (all users of the machine
     read it there), else in the user's cache folder, or where NUMBA_CACHE_DIR says.
     """

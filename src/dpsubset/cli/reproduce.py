@@ -38,6 +38,8 @@ def reproduce(
 ) -> None:
     """Draw the paper's figures again, with our mechanisms alongside the paper's.
 
+    Example: dpsubset reproduce all --out figures
+
     Results are written as they arrive; a run that was ended goes on where it was.
     """
     with ending(as_json):

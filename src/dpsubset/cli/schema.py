@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpsubset.cli import options
 from dpsubset.cli.ending import ending
 from dpsubset.errors import InputError
+
+if TYPE_CHECKING:
+    from dpsubset.data.columns import Column
 
 __all__ = ["schema"]
 
@@ -45,7 +48,10 @@ def schema(
 ) -> None:
     """Write a schema for TABLE, to be filled in: what is public about its columns.
 
-    Fill it in from public knowledge, such as a codebook. No row of the table is read.
+    Example: dpsubset schema table.csv --target cost --output schema.toml
+
+    Fill it in from public knowledge, such as a codebook. No row of the table is read. Then
+    --check schema.toml table.csv names what is still wrong.
     """
     with ending(as_json):
         if check is not None:
@@ -64,7 +70,7 @@ def _check(path: Path, table: Path | None, as_json: bool) -> None:
     book = check_file(path, names, {} if table is None else read_types(table))
     target = None if book.target is None else book.target_name
     shown = names or [*book.columns, *([] if target is None else [target])]
-    kinds = {name: type(book.column(name)).__name__.lower() for name in shown}
+    kinds = {name: _kind(book.column(name)) for name in shown}
     if as_json:
         typer.echo(json.dumps({"columns": kinds, "target": book.target_name}))
         return
@@ -73,6 +79,15 @@ def _check(path: Path, table: Path | None, as_json: bool) -> None:
         mark = "    the target" if name == book.target_name else ""
         typer.echo(f"  {printable(name):{width}}  {kind}{mark}")
     typer.echo(f"No fault found in {path}.")
+
+
+def _kind(column: Column | None) -> str:
+    """Return what a person calls a kind of column."""
+    from dpsubset.data.columns import Unbounded
+
+    if isinstance(column, Unbounded):
+        return "number, bounds drawn privately"
+    return type(column).__name__.lower()
 
 
 def _write(

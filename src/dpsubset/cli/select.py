@@ -56,6 +56,9 @@ def select(
 ) -> None:
     """Select the columns of TABLE that best explain the target, under differential privacy.
 
+    Example: dpsubset select table.csv --schema schema.toml --size 5 --epsilon 1
+
+    --ledger charges a budget, --output and --report write the release and its certificate.
     --mechanism all compares the first four, each a release that spends its own epsilon.
     """
     with ending(as_json):
@@ -64,11 +67,12 @@ def select(
         from dpsubset.cli.selecting import select_columns
         from dpsubset.cli.show import print_outcome, to_json
         from dpsubset.cli.warned import print_warnings
-        from dpsubset.cli.writing import waiting, writing
+        from dpsubset.cli.writing import announced, waiting, writing
 
         if report is not None and given["mechanism"] == "all":
             raise InputError("a certificate is of one release: name one mechanism, not all")
         keep = (table, schema, bounds, ledger, covariates)
+        written = announced(output, report)
         with writing(output, keep=keep) as write, reporting(report, output, keep) as certify:
             with waiting("selecting columns", shown=not (quiet or as_json)):
                 source = Source(
@@ -89,8 +93,7 @@ def select(
                 finally:
                     certify(outcome.lines[0].record, outcome.ledger)
         if not (as_json or quiet):
-            for path in (output, report):
-                if path is not None:
-                    typer.echo(f"Written to {path}")
+            for line in written:
+                typer.echo(line)
         if outcome.refused:
             raise typer.Exit(1)

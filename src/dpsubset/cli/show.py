@@ -68,7 +68,8 @@ def print_left(ledger: Ledger | None) -> None:
 def print_model(model: LinearModel) -> None:
     """Print a model for people."""
     console = _Console(highlight=False, markup=False, emoji=False)
-    head = f"{len(model.columns)} columns for {printable(model.target or 'the target')}"
+    n = len(model.columns)
+    head = f"{n} column{'' if n == 1 else 's'} for {printable(model.target or 'the target')}"
     console.print(Text(head, style="bold"))
     width = max(map(len, map(printable, model.labels)), default=0)
     for name, value in zip(model.labels, model.coefficients, strict=True):

@@ -39,6 +39,8 @@ def verify(
 ) -> None:
     """Check a release file or a model file: its record, its entry in a ledger, its schema.
 
+    Example: dpsubset verify release.json --schema schema.toml --ledger budget.db
+
     What is not given is not checked, and said to be so. A record alone cannot show that it was
     edited with care: the ledger can, and the checksum of a signed certificate. The exit code is 1
     if anything fails.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dpsubset.errors import InputError, without_context
 
-__all__ = ["check_destination", "stepping", "waiting", "writing"]
+__all__ = ["announced", "check_destination", "stepping", "waiting", "writing"]
 
 _PATIENCE_SECONDS = 2.0
 _TOLD_EVERY_SECONDS = 10.0  # where there is no terminal
@@ -27,6 +27,15 @@ def check_destination(path: Path, keep: Sequence[Path | None] = ()) -> None:
         raise InputError(f"{path.parent}: no such folder. Make it first, or write elsewhere")
     if path.exists() and any(k is not None and k.exists() and path.samefile(k) for k in keep):
         raise InputError(f"{path} is one of the files to read. Write to another file")
+
+
+def announced(*paths: Path | None) -> list[str]:
+    """Return what to say once files are written; asked before, to know which are replaced."""
+    return [
+        f"Written to {path}" + (", in place of an older file" if path.exists() else "")
+        for path in paths
+        if path is not None
+    ]
 
 
 @contextmanager

@@ -125,8 +125,19 @@ class CoefficientMechanism(ABC):
     ) -> Coefficients:
         """Spend the budget: return private coefficients on a support.
 
-        The support must be public: released before, or fixed without the table. A random state is
-        for experiments only, and the guarantee then says so.
+        Parameters
+        ----------
+        problem : Problem
+            The problem.
+        support : iterable of int
+            The features. They must be public: released before, or fixed without the table.
+        random_state : int or Generator, optional
+            For experiments only; the guarantee then says so.
+
+        Returns
+        -------
+        Coefficients
+            The coefficients, and what they guarantee.
         """
         check_problem(problem)
         self.prepare(problem, seeded=random_state is not None)

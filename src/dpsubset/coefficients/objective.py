@@ -14,7 +14,7 @@ from dpsubset.arrays import Floats
 from dpsubset.checks import positive, whole
 from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
 from dpsubset.coefficients.minimum import minimise
-from dpsubset.docstrings import documented
+from dpsubset.docstrings import documented, documented_like
 from dpsubset.errors import InputError
 from dpsubset.privacy import Randomness
 from dpsubset.problem import Problem, check_problem
@@ -256,6 +256,7 @@ def _squared(parts: Sequence[int]) -> float:
     return (size + 1) * (size + 2) * math.fsum(width / (width + 2) for width in parts)
 
 
+@documented_like(CoefficientMechanism, CoefficientMechanism.release)
 def objective_perturbation(
     problem: Problem, support: Iterable[int], epsilon: float, **options: Any
 ) -> Coefficients:
@@ -263,12 +264,6 @@ def objective_perturbation(
 
     Parameters
     ----------
-    problem : Problem
-        The problem.
-    support : iterable of int
-        The features, public already.
-    epsilon : float
-        The budget of the release.
     **options : dict
         Further parameters of `ObjectivePerturbation`.
 

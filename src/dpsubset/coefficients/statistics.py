@@ -11,7 +11,7 @@ import numpy as np
 
 from dpsubset.arrays import Floats
 from dpsubset.coefficients.base import CoefficientMechanism, Coefficients
-from dpsubset.docstrings import documented
+from dpsubset.docstrings import documented, documented_like
 from dpsubset.errors import InputError
 from dpsubset.losses.squared import fit_moments
 from dpsubset.privacy import Guarantee, Randomness
@@ -143,6 +143,7 @@ def _no_less_than_zero(G: Floats) -> Floats:
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
+@documented_like(CoefficientMechanism, CoefficientMechanism.release)
 def noisy_statistics(
     problem: Problem, support: Iterable[int], epsilon: float, **options: Any
 ) -> Coefficients:
@@ -150,12 +151,6 @@ def noisy_statistics(
 
     Parameters
     ----------
-    problem : Problem
-        The problem.
-    support : iterable of int
-        The features, public already.
-    epsilon : float
-        The budget of the release.
     **options : dict
         Further parameters of `NoisyStatistics`.
 

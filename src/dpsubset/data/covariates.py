@@ -60,7 +60,9 @@ def with_covariates(X: Any, covariates: Any, bounds: Mapping[str, tuple[float, f
     """
     store = as_store(X)
     if not isinstance(store, Store):
-        raise InputError("covariates go beside a table on disk: give its path, or open_table(path)")
+        raise InputError(
+            "covariates go alongside a table on disk: give its path, or open_table(path)"
+        )
     if isinstance(covariates, (str, os.PathLike)):
         names = covariate_names(Path(covariates))
         matrix = read_covariates(Path(covariates), names, store)

@@ -14,7 +14,7 @@ from dpsubset.errors import InputError, at_once
 __all__ = ["match"]
 
 _NO_TARGET = (
-    "{} does not say what the target holds: add [target] with its name, and bounds = "
+    "{} does not say what {} holds: add [target] with its name, and bounds = "
     "[lower, upper] for numbers or classes = [first, second] for labels"
 )
 
@@ -74,7 +74,7 @@ def _target(
         return Target(column.span, None, isinstance(column, Unbounded), column=column)
     two = isinstance(column, Truth) or (isinstance(column, Category) and len(column.labels) == 2)
     if column is None or not two or column.missing in ("indicator", "level"):
-        raise InputError(_NO_TARGET.format(book.where))
+        raise InputError(_NO_TARGET.format(book.where, what))
     if labels is False:
         raise InputError(
             f"{what} has two classes: choose a loss for them, logistic or hinge, not one for "

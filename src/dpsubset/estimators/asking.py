@@ -73,7 +73,8 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         With "auto" about how many of the selected columns explain nothing, on average: a number
         above 0, up to 1. The smaller it is, the more a column must explain to be selected.
     epsilon : float, default=1.0
-        The privacy budget.
+        What a fit spends of the privacy budget: the chance of any answer changes by a factor of at
+        most e^epsilon with one person's row. Smaller protects more.
     bounds_X : pair (lower, upper) or mapping {name: (lower, upper)}
         Public bounds of the columns: two numbers, two arrays of length p, or pairs by column name.
         A sparse table needs lower = -upper.

@@ -257,7 +257,8 @@ def _check_conjugate(loss: Loss, sample: _Sample, rng: np.random.Generator) -> N
     supremum = -shortfall(where)
     tolerance = 1e-7 * (sample.scale + np.abs(supremum))
     inner = np.abs(where) < 0.9 * far
-    beyond = -shortfall(np.sign(where) * 10.0 * far)
+    with np.errstate(over="ignore", invalid="ignore"):  # so far out that any curvature has told
+        beyond = -shortfall(np.sign(where) * 1e6 * far)
     endless = ~inner & (beyond > supremum + 0.1 * np.abs(supremum) + tolerance)
     for wrong, what, remedy in (
         (np.isnan(given), "is not a number", "return infinity outside the domain"),

@@ -20,6 +20,9 @@ __all__ = ["Exponential"]
 class Exponential(Mechanism):
     """P(S) proportional to exp(-kappa R(S)): pure epsilon-DP without any condition (T4).
 
+    It is drawn from exactly, whatever the number of supports. Log ratios of its chances have a
+    range of epsilon, so that many releases add up to less than the sum of their epsilons (T30).
+
     Examples
     --------
     >>> import numpy as np

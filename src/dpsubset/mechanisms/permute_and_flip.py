@@ -20,6 +20,9 @@ __all__ = ["PermuteAndFlip"]
 class PermuteAndFlip(Mechanism):
     """Pure epsilon-DP without any condition; never less likely than EM to give the best (T8, T9).
 
+    The default of selections. Supports are looked at in random order, and each is taken with a
+    chance that falls with its score; it is drawn from exactly, whatever the number of supports.
+
     Examples
     --------
     >>> import numpy as np

@@ -41,6 +41,8 @@ def _log_share(count: int, total: int) -> float:
 class TopR(Searching):
     """The R best supports keep their weight, all others share that of the R-th (paper, Alg. 1).
 
+    It needs the R best, proven, and gives no support of the tail more than the R-th one's chance.
+
     Parameters
     ----------
     count : int, optional

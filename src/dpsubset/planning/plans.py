@@ -144,11 +144,23 @@ class Plan:
 
     def __str__(self) -> str:
         name = "AUC" if self.labels else "R^2"
-        lines = [f"{'signal':>7} {self.over:>9}  right columns  true found  {name:>5}  best"]
+        lines = [
+            "signal         R^2 of the true columns",
+            "right columns  how often a release is the true columns, and no other",
+            "true found     how many of the true columns are in a release, on average",
+            f"{name:<14} of private models, on new rows",
+            "best           the same of a model that knows the truth",
+            "",
+            f"{'signal':>7} {self.over:>9}  right columns  true found  {name:>5}  best",
+        ]
         for point in self.points:
             at = getattr(point, self.over)
             quality = "    -" if point.quality is None else f"{point.quality:5.2f}"
-            slow = f"  {point.slow} of {point.tables} too slow" if point.slow else ""
+            slow = (
+                f"  too slow, counted as wrong: {point.slow} of {point.tables}"
+                if point.slow
+                else ""
+            )
             lines.append(
                 f"{point.signal:>7g} {at:>9,g}  {point.chance:>13.0%}  {point.share:>10.0%}  "
                 f"{quality}  {point.best:4.2f}{slow}"
@@ -166,7 +178,11 @@ class Plan:
             return f"{what} {self.over} above {max(tried):,g} {wish}"
         if value <= min(tried):
             return f"{what} {self.over} {min(tried):,g} or less {wish}"
-        return f"{what} {self.over} about {value:,.2g} {wish}"
+        if self.over == "rows":
+            return (
+                f"{what} about {round(value, 1 - math.floor(math.log10(value))):,.0f} rows {wish}"
+            )
+        return f"{what} epsilon about {value:.2g} {wish}"
 
 
 def _reached(at: Sequence[float], chances: Sequence[float], share: float) -> float | None:

@@ -103,6 +103,8 @@ class Entry:
 class Ledger:
     """A privacy budget for one table, kept in a file.
 
+    It is charged before a release is made, and refuses what is beyond it. Processes share it.
+
     Parameters
     ----------
     path : path

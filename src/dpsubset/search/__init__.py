@@ -7,6 +7,7 @@ outer approximation and an off-the-shelf integer program, which prove them to a 
 from __future__ import annotations
 
 from dpsubset.checks import whole
+from dpsubset.docstrings import documented_like
 from dpsubset.errors import InputError
 from dpsubset.limits import Allowance, Limits, Progress, ProgressCallback
 from dpsubset.problem import Problem, check_one_size, check_problem
@@ -100,6 +101,7 @@ def best(
     return as_solver(solver).top(problem, 1, Allowance(limits, progress))[0]
 
 
+@documented_like(best)
 def top(
     problem: Problem,
     count: int,
@@ -112,16 +114,8 @@ def top(
 
     Parameters
     ----------
-    problem : Problem
-        The problem. What is found depends on its rows and is not private.
     count : int
         How many supports.
-    solver : str or Solver
-        Who searches; the default proves its answers exactly.
-    limits : Limits, optional
-        When to stop without a proof.
-    progress : callable, optional
-        Called with a `Progress` now and then.
 
     Returns
     -------
@@ -143,6 +137,7 @@ def top(
     return as_solver(solver).top(problem, count, Allowance(limits, progress))
 
 
+@documented_like(best)
 def best_by_mistakes(
     problem: Problem,
     *,
@@ -153,17 +148,6 @@ def best_by_mistakes(
     """Return, for k = 0, 1, ..., the best support with k columns outside the best support.
 
     At a limit on seconds the list may end before the last k.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem. What is found depends on its rows and is not private.
-    solver : str or Solver
-        Who searches; the default proves its answers exactly.
-    limits : Limits, optional
-        When to stop without a proof.
-    progress : callable, optional
-        Called with a `Progress` now and then.
 
     Returns
     -------
