@@ -114,7 +114,7 @@ class OutOfTime(UnprovenError):
 @contextmanager
 @without_context
 def refusing() -> Iterator[None]:
-    """Let all refusals look the same, their tracebacks too: where work ended depends on the data."""
+    """Let all refusals look the same, tracebacks too: where work ended depends on the data."""
     try:
         yield
     except UnprovenError as error:
