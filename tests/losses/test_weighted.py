@@ -325,6 +325,7 @@ def test_wrong_weights_are_refused(given: Any, expected: str) -> None:
         Weighted(Weighted(Logistic(), (1, 1)), (1, 1))
 
 
+@pytest.mark.slow
 def test_estimators_and_the_command_take_weights(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (3000, 3))

@@ -198,7 +198,7 @@ def largest_ratio(private: PrivateOffset, loss: str) -> float:
     return worst
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.grid(every=8)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("loss", ["absolute", "huber:0.3", "quantile:0.8", "logistic"])
 def test_the_offset_is_private_and_half_its_sensitivity_would_not_do(
@@ -213,6 +213,7 @@ def test_the_offset_is_private_and_half_its_sensitivity_would_not_do(
     assert largest_ratio(PrivateOffset(6.0, neighbours), loss) > 6.1
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("loss", ["absolute", "huber:0.3", "quantile:0.8", "logistic"])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 def test_the_sensitivity_of_the_offset_is_attained(loss: str, neighbours: str) -> None:
@@ -253,7 +254,7 @@ def small_family(loss: str, neighbours: str, seed: int) -> Family:
     return next(f for f in families(loss, neighbours, seed) if f.problems[0].n_columns == 3)
 
 
-@pytest.mark.grid(every=7)
+@pytest.mark.grid(every=12)
 @pytest.mark.parametrize("mechanism", ["permute-and-flip", "exponential"])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])

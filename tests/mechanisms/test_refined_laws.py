@@ -150,7 +150,7 @@ def test_a_clone_of_squared_loss_has_its_law(race: bool) -> None:
 # ---- T16: the law does not depend on how coarse a first fit is ---------------------------------
 
 
-@pytest.mark.grid(every=11)
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("race", [False, True])
 def test_coarse_fits_leave_the_law(loss: str, race: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +176,7 @@ def test_coarse_fits_leave_the_law(loss: str, race: bool, monkeypatch: pytest.Mo
     assert narrowed
 
 
+@pytest.mark.slow
 @pytest.mark.grid(every=4, of=3)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("race", [False, True])

@@ -260,6 +260,7 @@ MECHANISMS: dict[str, Callable[[str], Mechanism]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.grid(every=14, of=2)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("name", LOSSES, ids=str)

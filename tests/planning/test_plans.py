@@ -170,7 +170,7 @@ def test_fewer_simulated_rows_at_a_larger_epsilon_say_the_same(
         assert one.share == pytest.approx(other.share, abs=0.15)
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_an_open_size_is_planned_for(neighbours: str) -> None:
     given = QUICK | {"size": "auto"}
@@ -318,6 +318,7 @@ def selection(**more: Any) -> Selection:
     return Selection(**({"schema": schema, "size": 3} | more))
 
 
+@pytest.mark.slow
 def test_the_rule_agrees_with_simulation() -> None:
     """Far on either side of its threshold, nearly none and nearly all columns are found."""
     lines = {f"x{k}": [0, 10] for k in range(30)}

@@ -91,7 +91,7 @@ def test_coded_rows_have_norm_one_at_most_whatever_a_cell_holds(name: str) -> No
         assert np.linalg.norm(coded, axis=1).max() <= 1 + 4e-16
 
 
-@pytest.mark.grid(every=11)
+@pytest.mark.grid(every=17)
 @KINDS
 @settings(deadline=None, max_examples=30)
 @given(texts=st.lists(st.text(max_size=8), max_size=4))

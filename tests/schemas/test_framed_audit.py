@@ -81,7 +81,7 @@ def by_type_of_levels(column: pl.Series, levels: Any) -> Any:
     return level_codes(column, levels)
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.slow
 @FRAMES
 def test_dates_of_digits_coded_by_the_type_of_the_column_are_caught(
     frame: str, monkeypatch: pytest.MonkeyPatch
