@@ -7,6 +7,8 @@ SOURCES := $(shell find src -name '*.py')
 CHECKED := src tests benchmarks docs/tests
 ONE_CORE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 LOCK := -c constraints.txt
+# Python is started again and again: its modules stay compiled, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
 # `make test test-slow COVERAGE=1` measures what both run, and fails below the floor.
 COV := $(if $(COVERAGE),--cov --cov-append --cov-report= --cov-fail-under=0)
 

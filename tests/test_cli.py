@@ -319,7 +319,7 @@ def test_every_loss_of_numbers(folder: Path, loss: str) -> None:
     assert "classes" not in document["asked"]
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 @pytest.mark.parametrize("table", ["t.csv", "t.parquet"])
 def test_every_loss_of_labels(classes: Path, loss: str, table: str) -> None:
@@ -737,6 +737,7 @@ def test_help_imports_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_the_program_from_table_to_release(folder: Path) -> None:
     assert "select" in program("--help").stdout
     assert program("--version").stdout.startswith("dpsubset ")
