@@ -55,13 +55,13 @@ install: .venv/dev .venv/compiled
 demo: .venv/rehearsed
 	$(BIN)/python -m benchmarks.demo
 
-# What a change usually breaks.
+# What a change usually breaks. One process runs a file: what it loads and prepares serves all of it.
 test: .venv/dev .venv/compiled
 	$(BIN)/ruff format --check $(CHECKED)
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(ONE_CORE) $(BIN)/pytest -q -n 2 -m 'not slow' $(COV)
+	$(ONE_CORE) $(BIN)/pytest -q -n 2 --dist loadfile -m 'not slow' $(COV)
 
 # The rest: whole grids, kill points, long fuzzing. Compiled functions are run as plain Python, too,
 # on a part of the tests: this compares the two ways, and shows their lines to the coverage.

@@ -310,6 +310,7 @@ def classes(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("loss", NUMBERS)
 def test_every_loss_of_numbers(folder: Path, loss: str) -> None:
     document = json.loads(select(folder, "--loss", loss, "--json").stdout)

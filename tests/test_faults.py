@@ -284,6 +284,7 @@ def on_both(
     return found
 
 
+@pytest.mark.grid(every=4)
 @COMMANDS
 @pytest.mark.parametrize("name", list(SPENT))
 def test_a_fault_in_the_work_spends_and_shows_nothing(

@@ -530,6 +530,7 @@ def test_a_fit_keeps_what_was_released(name: str, neighbours: str, both: Any) ->
     assert kept(name, neighbours, both) == []
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("name", ["exponential", "regressor", "classifier"])
 @pytest.mark.parametrize("trace", ["score", "rows", "problem", "warning"])
 def test_a_fit_that_keeps_more_is_noticed(
@@ -824,6 +825,7 @@ def test_the_command_tells_what_was_released(
     assert told(name, neighbours, tmp_path, both) == []
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", ["json", "file", "fit", "plain", "report"])
 def test_a_command_that_tells_more_is_noticed(
     name: str, tmp_path: Path, both: Any, monkeypatch: pytest.MonkeyPatch

@@ -537,6 +537,7 @@ def test_epsilon_may_be_any_number(kind: Any) -> None:
     assert regressor(epsilon=kind(4)).fit(X, y).guarantee_.epsilon == 4.0
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("epsilon", [80.0, 300.0, 1e4, 1e6])
 @pytest.mark.parametrize("model", [regressor(), classifier()], ids=["numbers", "labels"])
 def test_a_large_epsilon_is_not_refused(model: Any, epsilon: float) -> None:

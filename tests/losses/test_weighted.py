@@ -85,6 +85,7 @@ def posed(n: int = 60, p: int = 5, **more: Any) -> Problem:
     return Problem(X, y, **{"loss": "logistic", "class_weights": (1, 4), **shape, **more})
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "huber_hinge", "huber_logistic"])
 def test_scores_are_those_of_rows_that_are_repeated(loss: str) -> None:
     """A weight of 4 is four copies of a row: searches, scores and draws agree."""

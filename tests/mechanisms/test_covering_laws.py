@@ -214,6 +214,7 @@ def test_first_draws(
     took(seen, way, race)
 
 
+@pytest.mark.slow
 def test_bounds_are_raised_by_further_forms(monkeypatch) -> None:
     """Where bounds are loose, coverings expand at more supports in the middle of their draws."""
     take_way(monkeypatch, "kept")

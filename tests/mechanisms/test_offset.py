@@ -43,6 +43,7 @@ LABELLED: tuple[Loss, ...] = (Logistic(), Hinge(), HuberHinge(0.5), HuberHinge(2
 # ---- the loss with an offset --------------------------------------------------------------------
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("loss", LABELLED, ids=repr)
 def test_a_loss_with_an_offset_keeps_its_word(loss: Loss) -> None:
     for offset, t_bound in itertools.product((-2.0, 0.0, 0.7, 4.0), (0.2, 3.0)):

@@ -345,6 +345,7 @@ def top_promise(given: Problem, tolerance: float, **options: Any) -> tuple[float
     return widened(EPSILON, given, tolerance)[0], mechanism.guarantee(given).epsilon
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("tolerance", [1e-5, 0.1, TOLERANCE])
 def test_no_list_within_the_gap_exceeds_the_promise(tolerance: float) -> None:
     used = 0.0
@@ -475,6 +476,7 @@ def mistakes_laws(given: Problem, gap: float) -> np.ndarray:
     return np.array(laws)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("tolerance", [1e-5, 0.03, 0.1])
 def test_mistakes_keeps_its_promise_where_its_condition_holds(tolerance: float) -> None:
     """Also with buckets that are wrong within the gap; where it fails the promise breaks."""

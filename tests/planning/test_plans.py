@@ -145,6 +145,7 @@ def test_more_epsilon_is_better_and_the_best_is_reached(schema: dict[str, Any]) 
     assert 0.1 < needed <= 10
 
 
+@pytest.mark.slow
 def test_rows_are_found_for_an_epsilon() -> None:
     found = plan(NUMBERS, epsilon=2.0, models=False, **QUICK)
     assert found.over == "rows"
