@@ -64,11 +64,12 @@ test: .venv/dev .venv/compiled
 	$(ONE_CORE) $(BIN)/pytest -q -n 2 --dist loadfile -m 'not slow' $(COV)
 
 # The rest: whole grids, kill points, long fuzzing. Compiled functions are run as plain Python, too,
-# on a part of the tests: this compares the two ways, and shows their lines to the coverage.
+# by the first tier's tests of their rooms: this compares the two ways, and shows their lines to the
+# coverage.
 test-slow: .venv/dev .venv/compiled
 	$(ONE_CORE) $(BIN)/pytest -q -n 2 -m slow $(COV)
-	NUMBA_DISABLE_JIT=1 $(ONE_CORE) $(BIN)/pytest -q -n 2 -W ignore::RuntimeWarning $(COV) \
-		tests/losses tests/designs tests/cuts tests/sampling tests/interpreted
+	NUMBA_DISABLE_JIT=1 $(ONE_CORE) $(BIN)/pytest -q -n 2 -m 'not slow or plain' -W ignore::RuntimeWarning \
+		$(COV) tests/losses tests/designs tests/cuts tests/sampling tests/interpreted
 	$(if $(COVERAGE),$(BIN)/coverage report)
 
 bench: .venv/bench .venv/compiled

@@ -172,7 +172,7 @@ def test_the_exact_moments_are_exact() -> None:
     assert exact_moments(Z) == expected
 
 
-@pytest.mark.grid(every=6)
+@pytest.mark.slow
 @pytest.mark.parametrize("ones", [False, True], ids=["alone", "with ones"])
 @pytest.mark.parametrize("name", DESIGNS)
 def test_moments_and_scores_of_a_million_rows_are_as_exact_as_promised(
