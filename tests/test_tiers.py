@@ -40,6 +40,14 @@ def test_pairs_of_values_come_up_next() -> None:
     assert len(set(again)) == len(GRID)
 
 
+def test_values_come_up_equally_often() -> None:
+    cases = [{"name": name, "relation": r} for name in range(14) for r in "rq"]
+    run, first = sample(cases, 2, 2)
+    assert sum(cases[i]["relation"] == "r" for i in run) == 7
+    assert {cases[i]["name"] for i in run} == set(range(14))
+    assert 3 <= sum(cases[i]["relation"] == "r" for i in first) <= 4
+
+
 def test_a_long_axis_is_not_cut() -> None:
     cases = [{"index": i, "solver": i % 2} for i in range(30)]
     assert sample(cases, 5, 3)[0] == list(range(30))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
@@ -24,20 +25,30 @@ def sample(cases: Sequence[Case], every: int, of: int = 1) -> tuple[list[int], l
 
 
 def _spread(cases: Sequence[Case], count: int, *, whole: bool = False) -> list[int]:
-    """Choose cases one after the other, each with as much as possible that did not come up yet."""
+    """Choose cases one after the other, each with as much as possible that did not come up yet.
+
+    Among equals, the one whose values came up least.
+    """
     values = [set(case.items()) for case in cases]
     pairs = [set(combinations(sorted(case.items(), key=lambda i: i[0]), 2)) for case in cases]
     missing = set().union(*values) if whole else set()
     left, chosen = list(range(len(cases))), list[int]()
     seen: set[Any] = set()
+    met: Counter[Any] = Counter()
+
+    def worth(i: int) -> tuple[int, int, int]:
+        new = len(values[i] - seen), len(pairs[i] - seen)
+        return *new, -sum(met[one] for one in values[i])
+
     while left and (len(chosen) < count or missing):
-        best = max(left, key=lambda i: (len(values[i] - seen), len(pairs[i] - seen)))
+        best = max(left, key=worth)
         if seen and not (values[best] | pairs[best]) - seen:
             seen.clear()  # all pairs came up: once more
             continue
         left.remove(best)
         chosen.append(best)
         seen |= values[best] | pairs[best]
+        met.update(values[best])
         missing -= values[best]
     return chosen
 
