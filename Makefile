@@ -68,8 +68,8 @@ test: .venv/dev .venv/compiled
 # coverage.
 test-slow: .venv/dev .venv/compiled
 	$(ONE_CORE) $(BIN)/pytest -q -n 2 -m slow $(COV)
-	NUMBA_DISABLE_JIT=1 $(ONE_CORE) $(BIN)/pytest -q -n 2 -m 'not slow or plain' -W ignore::RuntimeWarning \
-		$(COV) tests/losses tests/designs tests/cuts tests/sampling tests/interpreted
+	NUMBA_DISABLE_JIT=1 $(ONE_CORE) $(BIN)/pytest -q -n 2 -m '(not slow and not large) or plain' \
+		-W ignore::RuntimeWarning $(COV) tests/losses tests/designs tests/cuts tests/sampling tests/interpreted
 	$(if $(COVERAGE),$(BIN)/coverage report)
 
 bench: .venv/bench .venv/compiled

@@ -18,6 +18,7 @@ from tiers import sample, value
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: runs in `make test-slow` only")
     config.addinivalue_line("markers", "plain: slow, but runs as plain Python, too")
+    config.addinivalue_line("markers", "large: too much work for plain Python")
     config.addinivalue_line(
         "markers", "grid(every, of=1): one in so many of all cases is run, all but some are slow"
     )
