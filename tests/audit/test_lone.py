@@ -90,7 +90,7 @@ def test_every_door_keeps_its_promise(name: str, relation: str) -> None:
         assert finding.largest > 0.02, finding
 
 
-@pytest.mark.grid(every=2, of=3)
+@pytest.mark.grid(every=4, of=3)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("loss", SYMMETRIC + NUMBERS)
 def test_every_mechanism_keeps_its_promise(loss: str, relation: str) -> None:

@@ -365,7 +365,7 @@ def test_always_include(always: Any) -> None:
     np.testing.assert_array_equal(np.flatnonzero(only.support_), [0, 2])
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize(
     ("low", "high"), [("no", "yes"), (False, True), (0, 1), (-1.0, 1.0), (3, 8), (np.int8(0), 1)]
 )

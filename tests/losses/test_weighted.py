@@ -132,6 +132,7 @@ def test_minorants_lie_below_a_weighted_loss() -> None:
 # ---- audits -------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("mechanism", [PermuteAndFlip, Exponential, TopR])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])

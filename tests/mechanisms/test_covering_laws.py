@@ -115,7 +115,7 @@ def drawn_afresh(
 # ---- one covering, many draws -------------------------------------------------------------------
 
 
-@pytest.mark.grid(every=23)
+@pytest.mark.grid(every=60)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(
     ("design", "reach", "loss"),
@@ -396,7 +396,7 @@ def force_lists(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Listed]:
 BENT = tuple(loss for loss in LOSSES if loss != "squared")
 
 
-@pytest.mark.grid(every=8, of=3)
+@pytest.mark.grid(every=22, of=3)
 @pytest.mark.parametrize("most", [1000, 25])
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize("design", ["plain", "correlated", "active ball", "included"])

@@ -179,6 +179,7 @@ def test_probabilities_equal_the_law(design: str) -> None:
         np.testing.assert_allclose(log_probabilities, law, rtol=0, atol=atol, err_msg=name)
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("design", ["plain", *PLAIN])
 @pytest.mark.parametrize(
     "name", ["exponential", "permute-and-flip", "top", "top-finite", "mistakes"]
@@ -249,7 +250,7 @@ def test_order_of_merit(neighbours: str, epsilon: float) -> None:
 MECHANISMS = (Exponential, PermuteAndFlip, TopR, Mistakes)
 
 
-@pytest.mark.grid(every=4, of=2)
+@pytest.mark.grid(every=12, of=2)
 @pytest.mark.parametrize("design", ["plain", *PLAIN])
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("kind", MECHANISMS)

@@ -145,7 +145,7 @@ def law_of(y: np.ndarray, loss: str, epsilon: float, neighbours: str) -> dict[fl
     return dict(zip(offsets, (logs - logsumexp(logs)).tolist(), strict=True))
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize(
     "loss", ["absolute", "squared", "huber:0.3", "quantile:0.8", "logistic", "hinge"]

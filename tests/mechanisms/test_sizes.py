@@ -214,7 +214,7 @@ def uniform_over_sizes(self: Any, size: int) -> float:
     return math.log(math.comb(free, chosen))
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=9)
 @pytest.mark.parametrize("sampler", ["list", "covering"])
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("cost", [no_cost, uniform_over_sizes])

@@ -87,7 +87,7 @@ def test_the_distribution_is_that_of_all_paths(name: str, loss: str) -> None:
     assert np.exp(logs).sum() == pytest.approx(1.0)
 
 
-@pytest.mark.grid(every=6, of=2)
+@pytest.mark.grid(every=12, of=2)
 @pytest.mark.parametrize("limit", [None, 0], ids=["listed", "by envelopes"])
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic"])
 @pytest.mark.parametrize("name", CASES)

@@ -53,7 +53,7 @@ def test_libraries_infer_types_from_all_cells() -> None:
             assert kinds[0] != "text" or (name == "pandas" and "-" in cell)
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.grid(every=4)
 @FRAMES
 @pytest.mark.parametrize("neighbours", RELATIONS)
 def test_types_that_were_inferred_change_nothing(frame: str, neighbours: str) -> None:

@@ -243,6 +243,7 @@ def hard(request: pytest.FixtureRequest) -> Truth:
     return Truth(random_case(7, p, size, "correlated", request.param))
 
 
+@pytest.mark.grid(every=3)
 def test_limits_end_in_an_honest_answer(hard: Truth) -> None:
     case = hard.case
     problem = make_problem(case)

@@ -191,7 +191,7 @@ ASKED = [
 ]
 
 
-@pytest.mark.grid(every=10, of=3)
+@pytest.mark.grid(every=20, of=3)
 @pytest.mark.parametrize(("name", "index"), ASKED)
 def test_every_claim_holds_against_brute_force(
     name: str, index: int, capfd: pytest.CaptureFixture[str]
