@@ -7,6 +7,8 @@ SOURCES := $(shell find src -name '*.py')
 CHECKED := src tests benchmarks docs/tests
 ONE_CORE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 LOCK := -c constraints.txt
+# Python is started again and again: its modules stay compiled, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
 # `make test test-slow COVERAGE=1` measures what both run, and fails below the floor.
 COV := $(if $(COVERAGE),--cov --cov-append --cov-report= --cov-fail-under=0)
 
@@ -53,20 +55,21 @@ install: .venv/dev .venv/compiled
 demo: .venv/rehearsed
 	$(BIN)/python -m benchmarks.demo
 
-# What a change usually breaks.
+# What a change usually breaks. One process runs a file: what it loads and prepares serves all of it.
 test: .venv/dev .venv/compiled
 	$(BIN)/ruff format --check $(CHECKED)
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(ONE_CORE) $(BIN)/pytest -q -n 2 -m 'not slow' $(COV)
+	$(ONE_CORE) $(BIN)/pytest -q -n 2 --dist loadfile -m 'not slow' $(COV)
 
 # The rest: whole grids, kill points, long fuzzing. Compiled functions are run as plain Python, too,
-# on a part of the tests: this compares the two ways, and shows their lines to the coverage.
+# by the first tier's tests of their rooms: this compares the two ways, and shows their lines to the
+# coverage.
 test-slow: .venv/dev .venv/compiled
 	$(ONE_CORE) $(BIN)/pytest -q -n 2 -m slow $(COV)
-	NUMBA_DISABLE_JIT=1 $(ONE_CORE) $(BIN)/pytest -q -n 2 -W ignore::RuntimeWarning $(COV) \
-		tests/losses tests/designs tests/cuts tests/sampling tests/interpreted
+	NUMBA_DISABLE_JIT=1 $(ONE_CORE) $(BIN)/pytest -q -n 2 -m '(not slow and not large) or plain' \
+		-W ignore::RuntimeWarning $(COV) tests/losses tests/designs tests/cuts tests/sampling tests/interpreted
 	$(if $(COVERAGE),$(BIN)/coverage report)
 
 bench: .venv/bench .venv/compiled

@@ -9,10 +9,9 @@ takes them from a codebook.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from time import process_time
@@ -22,6 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
+from benchmarks.kept import keep, read_lines, write_below
 from dpsubset import SubsetSelector
 from dpsubset.errors import UnprovenError
 
@@ -158,9 +158,7 @@ def measure(
 
 def read(path: Path) -> list[Line]:
     """Return what was measured."""
-    if not path.exists():
-        return []
-    return [Line(**json.loads(line)) for line in path.read_text().splitlines()]
+    return read_lines(path, Line)
 
 
 def main(tables: Sequence[str], path: Path, seconds: float = SECONDS) -> None:
@@ -173,8 +171,7 @@ def main(tables: Sequence[str], path: Path, seconds: float = SECONDS) -> None:
         if left:
             frame, target = _table(name)
             for line in measure(name, frame, target, left, seconds):
-                with path.open("a") as file:
-                    file.write(json.dumps(asdict(line)) + "\n")
+                keep(line, path)
 
 
 def page(lines: Sequence[Line]) -> str:
@@ -210,8 +207,7 @@ def command(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if not given.draw_only:
         main(given.tables, LINES)
-    text = PAGE.read_text()
-    PAGE.write_text(text[: text.index(MARK)] + MARK + "\n\n" + page(read(LINES)))
+    write_below(PAGE, MARK, "\n" + page(read(LINES)))
 
 
 if __name__ == "__main__":

@@ -8,18 +8,16 @@ again; `--draw-only` measures nothing.
 from __future__ import annotations
 
 import itertools
-import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
+from benchmarks.kept import go_on, read_lines, write_below
 from dpsubset.arrays import Floats
 from dpsubset.data import Schema, Table
 from dpsubset.data.target import Target
@@ -148,10 +146,7 @@ def _mean(values: Iterable[Any]) -> float:
 
 def read(path: Path) -> list[Line]:
     """Read the lines of earlier runs."""
-    if not path.exists():
-        return []
-    given = [json.loads(text) for text in path.read_text().splitlines()]
-    return [Line(**{**line, "cell": Cell(**line["cell"])}) for line in given]
+    return read_lines(path, lambda cell, **found: Line(Cell(**cell), **found))
 
 
 def page(lines: Sequence[Line]) -> str:
@@ -224,15 +219,10 @@ def draw(lines: Sequence[Line], path: Path) -> None:
 def main(arguments: Sequence[str] = (), output: Path = LINES) -> list[Line]:
     """Measure what is missing, write it down line by line, and write the page."""
     lines = read(output)
-    known = {line.cell for line in lines}
-    todo = [] if "--draw-only" in arguments else [cell for cell in cells() if cell not in known]
-    for cell in track(todo, "measuring", console=Console(stderr=True)):
-        lines.append(measure(cell))
-        with output.open("a") as file:
-            file.write(json.dumps(asdict(lines[-1])) + "\n")
+    wanted = () if "--draw-only" in arguments else cells()
+    go_on(lines, output, wanted, lambda line: line.cell, measure)
     if PAGE.exists() and output == LINES:
-        before = PAGE.read_text().partition(MARK)[0]
-        PAGE.write_text(f"{before}{MARK}\n{page(lines)}")
+        write_below(PAGE, MARK, page(lines))
         draw(lines, FIGURE)
     return lines
 

@@ -311,6 +311,7 @@ def classes(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("loss", NUMBERS)
 def test_every_loss_of_numbers(folder: Path, loss: str) -> None:
     document = json.loads(select(folder, "--loss", loss, "--json").stdout)
@@ -320,7 +321,7 @@ def test_every_loss_of_numbers(folder: Path, loss: str) -> None:
     assert "classes" not in document["asked"]
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 @pytest.mark.parametrize("table", ["t.csv", "t.parquet"])
 def test_every_loss_of_labels(classes: Path, loss: str, table: str) -> None:
@@ -750,6 +751,7 @@ def test_help_imports_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_the_program_from_table_to_release(folder: Path) -> None:
     assert "select" in program("--help").stdout
     assert program("--version").stdout.startswith("dpsubset ")

@@ -155,6 +155,7 @@ def test_an_audit_that_passes() -> None:
     assert result.stdout.endswith("1 of 1 combinations passed.\n")
 
 
+@pytest.mark.slow
 def test_an_audit_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(AUDITED, "exponential", BROKEN["a quarter of the sensitivity"])
     result = audit("--mechanism", "exponential", "--pairs", 600)

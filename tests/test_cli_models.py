@@ -505,6 +505,7 @@ def test_broken_models_are_one_line(model: Path) -> None:
 STRANGE = ["a,b", 'q"q', "größe", "年齢", "x\x1b[2J", "[red]r", " blank ", ":heart:"]
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("target", ["plain", 'y,"1"', "ziel\x1b[2J", "=1+1", "größe²"])
 def test_strange_names_make_the_round_trip(folder: Path, kind: str, target: str) -> None:

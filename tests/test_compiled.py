@@ -68,6 +68,7 @@ def run(folder: Path, *words: str, **environment: str) -> tuple[list[str], str]:
     return done.stdout.split(), done.stderr
 
 
+@pytest.mark.slow
 @compiles
 def test_the_first_start_says_that_it_compiles_and_the_second_is_silent(folder: Path) -> None:
     answer, told = run(folder, NUMBA_CACHE_DIR=str(folder / "kept"))
@@ -116,6 +117,7 @@ def test_a_full_disk_costs_time_and_nothing_else(folder: Path) -> None:
     assert run(folder, NUMBA_CACHE_DIR=kept) == (["8.0", "1"], "")
 
 
+@pytest.mark.slow
 @compiles
 def test_code_next_to_the_sources_serves_those_who_cannot_write_there(folder: Path) -> None:
     """What root has prepared is read, and what this user keeps goes elsewhere."""

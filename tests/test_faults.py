@@ -133,6 +133,7 @@ def test_a_signal_ends_the_command_and_leaves_nothing(name: str, code: int, ende
     assert left(folder) == {"files": [], "outcomes": ["failed"], "spent": 1000.0}
 
 
+@pytest.mark.slow
 def test_a_killed_command_has_spent_and_hinders_nobody(ended: Any) -> None:
     code, shown, words, folder = ended["SIGKILL"]
     assert (code, shown, words) == (-9, "", "")
@@ -283,6 +284,7 @@ def on_both(
     return found
 
 
+@pytest.mark.grid(every=4)
 @COMMANDS
 @pytest.mark.parametrize("name", list(SPENT))
 def test_a_fault_in_the_work_spends_and_shows_nothing(

@@ -589,7 +589,7 @@ PROPERTIES: Properties = {
 }
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=7)
 @pytest.mark.parametrize("command", PROPERTIES)
 def test_a_command_ends_well_and_tells_nothing(command: str) -> None:
     share, law, drawn = PROPERTIES[command]
@@ -614,6 +614,7 @@ _BREAKS = [how for how in BREAKS if "before" not in how]
 _BASIC = _BREAKS[:2]
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(
     ("command", "how"), [(c, how) for c in PLACES for how in (_BREAKS if c == "select" else _BASIC)]
 )

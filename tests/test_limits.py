@@ -89,6 +89,7 @@ FITTED = {
 }
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("after", [1, 4, 12, 30, 45])
 @pytest.mark.parametrize("name", FITTED)
 def test_no_more_fits_after_the_deadline(monkeypatch, clock, name, after) -> None:

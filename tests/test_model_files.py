@@ -317,9 +317,9 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("sign", [json.dumps, signed])
-@pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_wrong_types(path: Path, wrong: dict[str, Any], sign: Callable[[Any], str]) -> None:
-    refusal(path, sign(document(**wrong)))
+def test_wrong_types(path: Path, sign: Callable[[Any], str]) -> None:
+    for wrong in WRONG:
+        refusal(path, sign(document(**wrong)))
 
 
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "nan"])

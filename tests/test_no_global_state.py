@@ -277,6 +277,7 @@ def after_seeds(act: Callable[[int | None], Any], seed: int | None, given: int) 
         random.setstate(plain)
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("name", list(ALL))
 def test_a_seeded_draw_does_not_read_the_global_state(name: str) -> None:
     assert after_seeds(ALL[name], 5, 1) == after_seeds(ALL[name], 5, 2)

@@ -51,6 +51,7 @@ def selector(**options) -> SubsetSelector:
     return SubsetSelector(n_features_to_select=3, **settings | options)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("loss", ["squared", "huber"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_release_as_in_memory(tmp_path: Path, kind: str, loss: str) -> None:
@@ -88,6 +89,7 @@ def test_memory_is_bounded_by_tiles(tmp_path: Path) -> None:
     assert sum(sizes) == X.nbytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["npy", "zarr"])
 def test_a_table_of_twice_the_memory_limit(tmp_path: Path, kind: str) -> None:
     """The same releases as in memory, and the table is never held: numpy's memory is counted."""

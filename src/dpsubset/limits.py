@@ -114,11 +114,11 @@ class OutOfTime(UnprovenError):
 @contextmanager
 @without_context
 def refusing() -> Iterator[None]:
-    """Let all refusals look the same: where the time ran out depends on the data."""
+    """Let all refusals look the same, tracebacks too: where work ended depends on the data."""
     try:
         yield
-    except OutOfTime:
-        raise UnprovenError(REFUSED) from None
+    except UnprovenError as error:
+        raise UnprovenError(*error.args) from None
 
 
 class Allowance:

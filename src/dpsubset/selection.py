@@ -7,7 +7,6 @@ both. It turns a table into a problem and a problem into a release.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
@@ -43,8 +42,9 @@ from dpsubset.privacy.guarantee import (
 )
 from dpsubset.privacy.ledger import LedgerLike, as_ledger
 from dpsubset.problem import Origin, Problem, check_false_columns
-from dpsubset.question import WINDOWED, Question, default_loss, default_radius
+from dpsubset.question import Question
 from dpsubset.records import charging
+from dpsubset.rules import ruled
 from dpsubset.wording import check_seed, loss_name, shortfall, with_share
 
 __all__ = ["Selection"]
@@ -52,11 +52,7 @@ __all__ = ["Selection"]
 _LONG = 20.0  # seconds that are said before they are spent
 _MANY_ROWS = 50_000  # where their number is private
 
-AUTO = "auto"
-_MANY = 1000.0  # epsilon n from which numbers are selected within a window
-_WINDOW = 200.0  # epsilon n that a window needs
 _ANEW = 4  # windows and offsets of a study on one table
-_LEAST_WINDOW, _MOST_WINDOW = 0.001, 0.1  # of epsilon
 
 
 @documented
@@ -131,47 +127,16 @@ class Selection(Question):
                 object.__setattr__(self, name, float(value))
 
     def _settle_loss(self) -> None:
-        """Choose loss, window and radius where nothing is said, by public rules (T44).
+        """Choose loss, window and radius where nothing is said.
 
-        Those that look at the number of rows are followed anew by `settled`; until then they take
-        it for unknown.
+        What depends on the number of rows is chosen anew by `settled`; until then it is unknown.
         """
-        target, share = self.schema.target, self.window_share
-        labels = target.limits is None
-        if isinstance(share, str) and share != AUTO:
-            with suppress(ValueError):  # refused with all others that are no numbers
-                share = float(share)
-        open_loss = share is None and self.loss is None and self.mechanism in WINDOWED
-        if open_loss and not labels and not target.private:
-            share = AUTO if self._many_rows() else 0.0
-            self._await_rows("loss", "radius", "window_share")
-        elif share is None:
-            share = 0.0
-        elif share == AUTO:
-            self._await_rows("window_share")
-        if self.loss is None:
-            object.__setattr__(self, "loss", default_loss(labels, windowed=share != 0))
-        if self.radius is None:
-            radius = default_radius(labels, windowed=share != 0, size=self._expected_size())
-            object.__setattr__(self, "radius", radius)
-        if share == AUTO:
-            share = self._ruled_window()
-        object.__setattr__(self, "window_share", share)
-
-    def _expected_size(self) -> int:
-        """Return the largest size, or 1 where it is bad and will be refused."""
-        with suppress(InputError, TypeError, ValueError, OverflowError):
-            return max(1, self.largest_size)
-        return 1
-
-    def _await_rows(self, *names: str) -> None:
-        if self.counted is None:
-            object.__setattr__(self, "given", {name: getattr(self, name) for name in names})
-
-    def _many_rows(self) -> bool:
-        """Whether a window can be had for little; where the number of rows is unknown it is."""
-        budget = self._budget()
-        return budget is None or budget >= _MANY
+        found = ruled(self, self.schema.target, lambda: self.largest_size, self._budget)
+        if self.counted is None and found.awaiting:
+            given = {name: getattr(self, name) for name in found.awaiting}
+            object.__setattr__(self, "given", given)
+        for name in ("loss", "radius", "window_share"):
+            object.__setattr__(self, name, getattr(found, name))
 
     def _budget(self) -> float | None:
         """Return epsilon times the number of rows, where public rules know it."""
@@ -182,13 +147,6 @@ class Selection(Question):
         except InputError:  # what is bad is refused with all else that is bad
             return 0.0
         return None if known is None else known * epsilon
-
-    def _ruled_window(self) -> float:
-        """Return the part of epsilon for a window."""
-        budget = self._budget()
-        if budget is None:
-            return _MOST_WINDOW
-        return round(min(_MOST_WINDOW, max(_LEAST_WINDOW, _WINDOW / max(budget, 1e-9))), 4)
 
     def _check_table(self) -> None:
         named = isinstance(self.table, str) and self.table.strip()

@@ -33,7 +33,7 @@ TEETH = {  # of epsilon
 }
 
 
-@pytest.mark.grid(every=14)
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_every_mechanism_keeps_its_promise(loss: str, relation: str) -> None:
@@ -150,7 +150,7 @@ class TwiceTheSampler(PermuteAndFlip):
         return PermuteAndFlip(2 * self.epsilon, neighbours=self.neighbours)._sampler(problem)
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("loss", ["absolute"])
 def test_a_sampler_that_does_not_follow_its_law_is_caught(loss: str, relation: str) -> None:

@@ -80,7 +80,7 @@ def audited(mechanisms: Iterable[Mechanism], loss: str, relation: str, *, named:
 # All that users call ----------------------------------------------------------------------------
 
 
-@pytest.mark.grid(every=19)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DOORS)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_every_door_keeps_its_promise(name: str, relation: str) -> None:
@@ -90,7 +90,7 @@ def test_every_door_keeps_its_promise(name: str, relation: str) -> None:
         assert finding.largest > 0.02, finding
 
 
-@pytest.mark.grid(every=2, of=3)
+@pytest.mark.grid(every=4, of=3)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("loss", SYMMETRIC + NUMBERS)
 def test_every_mechanism_keeps_its_promise(loss: str, relation: str) -> None:
@@ -269,7 +269,7 @@ def test_laws_that_differ_in_support_are_infinitely_apart() -> None:
     assert moved.apart(one) == pytest.approx(2.5)
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SubsetRegressor, defaults", "SubsetClassifier, defaults"])
 def test_twin_an_offset_that_spends_more_than_its_share(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -37,6 +37,7 @@ def test_nothing_is_found_where_the_noise_is_right() -> None:
     assert audited(case("scale 2/epsilon")).passed
 
 
+@pytest.mark.slow
 def test_our_kendall_keeps_its_promise_on_the_same_pair() -> None:
     one = case("DPKendall")
 

@@ -23,6 +23,7 @@ def test_categories_have_norm_one_and_single_columns_say_the_same() -> None:
     assert np.abs(y).max() < 2
 
 
+@pytest.mark.grid(every=8)
 @pytest.mark.parametrize("what", [*blocks.EVERY, *blocks.SQUARED])
 def test_everything_runs_on_a_small_table(what: str) -> None:
     line = measure(Case(what, "squared", 200, 6, 2), repeats=1)

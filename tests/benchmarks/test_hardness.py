@@ -254,6 +254,7 @@ def test_shares_and_bins() -> None:
     assert math.isnan(binned[0, 2])
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn_from_any_lines(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for name, lines in {"both": LINES, "one": LINES[:1], "real": LINES[3:]}.items():
@@ -262,6 +263,7 @@ def test_the_picture_is_drawn_from_any_lines(tmp_path: Path) -> None:
         assert path.stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_the_command_passes_its_options_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,6 +32,7 @@ def test_a_split_is_public_knowledge_and_rows() -> None:
     assert split.columns((0, 3)) == [0, 3, 10]
 
 
+@pytest.mark.slow
 def test_runs_resume_and_the_page_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = tmp_path / "results.jsonl"
     for module in (run, page, calibration):

@@ -14,6 +14,7 @@ from benchmarks.small_budgets import Line, draw, measure, report
 MEASURED = Path(small_budgets.__file__).with_suffix(".jsonl")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [False, True])
 def test_a_table_is_measured_before_and_after(labels: bool) -> None:
     table = synthetic("paper", 300, 10, 2, labels, 0)

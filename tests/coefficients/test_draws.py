@@ -62,7 +62,7 @@ def case(loss: str, size: int, delta: float) -> tuple[ObjectivePerturbation, Pro
     return mechanism, problem, make_grid(size, radius, 2000 if size == 1 else 200, 240), law
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("size", [1, 2])
 def test_releases_follow_the_law(loss: str, size: int) -> None:

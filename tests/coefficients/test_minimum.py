@@ -83,6 +83,7 @@ def solved(
     return np.asarray(beta.value, dtype=float)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_minimum_is_the_minimum(loss: str, kind: str) -> None:
@@ -121,6 +122,7 @@ def test_a_rough_minimum_is_as_near_as_it_says(loss: str) -> None:
     assert rough > 0 or loss == "squared"  # whose steps are exact
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_what_cannot_be_certified_is_not_returned(
     loss: str, monkeypatch: pytest.MonkeyPatch

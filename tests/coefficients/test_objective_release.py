@@ -54,6 +54,7 @@ def test_noise_hides_where_near_the_minimiser_a_fit_is(monkeypatch: pytest.Monke
 # ---- public numbers ------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_budget_adds_up(loss: str, neighbours: str) -> None:

@@ -62,7 +62,7 @@ def make_cuts(rng: np.random.Generator, problem: Problem, region: Region) -> Ite
             yield maker.optimised(cheap, kappa * unit, guess)
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("start_at", range(0, CASES, CHUNK))
 def test_cuts_lie_below_all_scores(start_at: int) -> None:
     for index in range(start_at, start_at + CHUNK):

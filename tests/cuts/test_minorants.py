@@ -74,6 +74,7 @@ def below(given: Problem, t0: np.ndarray, limit: np.ndarray, times: float = 1.0)
     return margins.min(axis=0) / np.maximum(np.maximum(losses.max(axis=0), value), 1e-3)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", BENT)
 def test_a_parabola_below_every_row(name: str, place: str) -> None:
@@ -83,6 +84,7 @@ def test_a_parabola_below_every_row(name: str, place: str) -> None:
     assert (row_curvature(given, t0, limit)[2] >= 0).all()
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("place", ["inside", "outside"])
 @pytest.mark.parametrize("name", BENT)
 def test_too_much_curvature_would_be_noticed(name: str, place: str) -> None:
@@ -94,6 +96,7 @@ def test_too_much_curvature_would_be_noticed(name: str, place: str) -> None:
     assert noticed.mean() > 0.99
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("place", ["inside", "outside"])
 @pytest.mark.parametrize("name", BENT)
 def test_no_larger_curvature_serves(name: str, place: str) -> None:

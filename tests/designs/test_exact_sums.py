@@ -172,7 +172,7 @@ def test_the_exact_moments_are_exact() -> None:
     assert exact_moments(Z) == expected
 
 
-@pytest.mark.grid(every=6)
+@pytest.mark.slow
 @pytest.mark.parametrize("ones", [False, True], ids=["alone", "with ones"])
 @pytest.mark.parametrize("name", DESIGNS)
 def test_moments_and_scores_of_a_million_rows_are_as_exact_as_promised(
@@ -185,6 +185,7 @@ def test_moments_and_scores_of_a_million_rows_are_as_exact_as_promised(
     assert given.outside(full=True) == 0.0
 
 
+@pytest.mark.large
 def test_a_gram_matrix_summed_in_one_go_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def one_go(self: SparseDesign, between: object = None) -> Floats:
         return np.asarray((self._table.T @ self._table).toarray())
@@ -207,6 +208,7 @@ def test_a_constant_column_summed_in_one_go_is_caught(monkeypatch: pytest.Monkey
     assert errors["full_gram"] <= 1.0
 
 
+@pytest.mark.large
 def test_sums_of_a_fit_are_as_exact_as_promised() -> None:
     given = case("inside", ones=True)
     columns, y = np.ascontiguousarray(given.Z[:, :4].T), table()[1]

@@ -106,6 +106,7 @@ def test_the_number_of_cores_changes_nothing(
     np.testing.assert_array_equal(found[0], found[2])
 
 
+@pytest.mark.large
 def test_dense_products_do_not_depend_on_the_number_of_cores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_fault_in_one_part_is_told() -> None:
         in_parallel(work, [0, 1])
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(("n", "kind"), [(90, np.int16), (40_000, np.int32)])
 def test_rows_of_the_gram_matrix_are_whole_numbers(tmp_path: Path, n: int, kind: type) -> None:
     copies = genotypes(n, 5)

@@ -55,6 +55,7 @@ def refusal(estimator: SubsetSelector, X: Any, y: Any) -> str:
     return str(caught.value)
 
 
+@pytest.mark.grid(every=4)
 @parametrize_with_checks(
     [
         SubsetSelector(

@@ -547,9 +547,9 @@ BAD_PARAMETERS = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "expected"), BAD_PARAMETERS, ids=str)
-def test_bad_parameters_are_refused(changes: dict[str, Any], expected: str) -> None:
-    assert expected in refusal(selector(**changes), *table(20))
+def test_bad_parameters_are_refused() -> None:
+    for changes, expected in BAD_PARAMETERS:
+        assert expected in refusal(selector(**changes), *table(20)), changes
 
 
 def test_bad_names() -> None:

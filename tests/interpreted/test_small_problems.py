@@ -17,7 +17,7 @@ from dpsubset.sampling import covering
 from dpsubset.search import block_kernel, heap, kernel
 from dpsubset.warm import warm_up
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.plain]
 
 
 def problem(seed: int, **options) -> Problem:

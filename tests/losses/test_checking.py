@@ -271,6 +271,7 @@ class Rounded(Quantile):
             self.fitting = False
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(
     ("loss", "words"),
     [

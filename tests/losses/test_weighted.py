@@ -85,6 +85,7 @@ def posed(n: int = 60, p: int = 5, **more: Any) -> Problem:
     return Problem(X, y, **{"loss": "logistic", "class_weights": (1, 4), **shape, **more})
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "huber_hinge", "huber_logistic"])
 def test_scores_are_those_of_rows_that_are_repeated(loss: str) -> None:
     """A weight of 4 is four copies of a row: searches, scores and draws agree."""
@@ -131,6 +132,7 @@ def test_minorants_lie_below_a_weighted_loss() -> None:
 # ---- audits -------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("mechanism", [PermuteAndFlip, Exponential, TopR])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
@@ -325,6 +327,7 @@ def test_wrong_weights_are_refused(given: Any, expected: str) -> None:
         Weighted(Weighted(Logistic(), (1, 1)), (1, 1))
 
 
+@pytest.mark.slow
 def test_estimators_and_the_command_take_weights(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (3000, 3))

@@ -135,7 +135,7 @@ def violations(
     return named, excess, audited
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("loss", ALL)
 @pytest.mark.parametrize("trials", [1, 4])
 def test_no_pair_exceeds_the_epsilon_of_finite_trials(trials: int, loss: str) -> None:

@@ -93,7 +93,7 @@ def table(loss: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=12)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("loss", LOSSES)

@@ -81,6 +81,7 @@ def p_value(case: Blocks, scores: np.ndarray, steps: int, draws: int, ball: str 
     return p
 
 
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("held", [True, False])
 @pytest.mark.parametrize("marked", [True, False])
 @pytest.mark.parametrize("steps", [1, 4, 60])
@@ -99,7 +100,7 @@ def test_steps_of_other_losses_follow_the_matrix(loss: str) -> None:
     assert p_value(*chain_case(loss, True), 3, 1500) > FALSE_ALARM
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 60])
 def test_steps_over_the_l1_ball(steps: int) -> None:
     case, _ = chain_case("squared")
@@ -184,6 +185,7 @@ def posed(X: np.ndarray, y: np.ndarray, size: int = 2, **more: Any) -> Problem:
     return Problem(X, y, size=size, **options)
 
 
+@pytest.mark.grid(every=8)
 @pytest.mark.parametrize("include", [(), (1,)])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("selector", SELECT)

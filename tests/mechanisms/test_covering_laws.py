@@ -115,7 +115,7 @@ def drawn_afresh(
 # ---- one covering, many draws -------------------------------------------------------------------
 
 
-@pytest.mark.grid(every=23)
+@pytest.mark.grid(every=60)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(
     ("design", "reach", "loss"),
@@ -147,7 +147,7 @@ def took(seen: Watched, way: str, race: bool) -> None:
     assert race or others <= ({"kept"} if way == "common" else set())
 
 
-@pytest.mark.grid(every=16, of=3)
+@pytest.mark.grid(every=30, of=3)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(("way", "design", "reach", "loss"), PATHS)
 def test_draws_by_every_kind_of_part(
@@ -200,6 +200,7 @@ def test_squared_loss_takes_a_form_for_every_multiplier(monkeypatch, race: bool)
     assert len({round(mu, 6) for mu in seen.made[0]._multipliers}) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.grid(every=33, of=3)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(("way", "design", "reach", "loss"), PATHS[::4])
@@ -213,6 +214,7 @@ def test_first_draws(
     took(seen, way, race)
 
 
+@pytest.mark.slow
 def test_bounds_are_raised_by_further_forms(monkeypatch) -> None:
     """Where bounds are loose, coverings expand at more supports in the middle of their draws."""
     take_way(monkeypatch, "kept")
@@ -287,6 +289,7 @@ def changing(monkeypatch: pytest.MonkeyPatch, refined: int, straight: bool = Tru
     return Changes(monkeypatch, refined, straight=straight)
 
 
+@pytest.mark.slow
 @pytest.mark.grid(every=33, of=3)
 @pytest.mark.parametrize("refined", [1, 2])
 @pytest.mark.parametrize("design", ["few", "included"])
@@ -393,7 +396,7 @@ def force_lists(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Listed]:
 BENT = tuple(loss for loss in LOSSES if loss != "squared")
 
 
-@pytest.mark.grid(every=8, of=3)
+@pytest.mark.grid(every=22, of=3)
 @pytest.mark.parametrize("most", [1000, 25])
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize("design", ["plain", "correlated", "active ball", "included"])
@@ -501,7 +504,7 @@ def lost(self: Covering, singles: Any, weights: Any) -> None:
     self._free = {tuple(support.tolist()) for support in singles}
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("adopt", [counted_twice, lost])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_single_supports_that_are_not_taken_over_are_caught(monkeypatch, adopt, loss: str) -> None:

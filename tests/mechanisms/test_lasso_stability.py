@@ -362,6 +362,7 @@ def refusals(of_ten: int, count: int) -> tuple[int, float]:
     return int((drawn == -1).sum()), 1.0 - passing(h, 0.7, 0.2)
 
 
+@pytest.mark.slow
 def test_draws_are_refused_as_often_as_they_should(monkeypatch: pytest.MonkeyPatch) -> None:
     for of_ten in (7, 9):
         refused, chance = refusals(of_ten, 1200)

@@ -43,6 +43,7 @@ LABELLED: tuple[Loss, ...] = (Logistic(), Hinge(), HuberHinge(0.5), HuberHinge(2
 # ---- the loss with an offset --------------------------------------------------------------------
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("loss", LABELLED, ids=repr)
 def test_a_loss_with_an_offset_keeps_its_word(loss: Loss) -> None:
     for offset, t_bound in itertools.product((-2.0, 0.0, 0.7, 4.0), (0.2, 3.0)):
@@ -144,7 +145,7 @@ def law_of(y: np.ndarray, loss: str, epsilon: float, neighbours: str) -> dict[fl
     return dict(zip(offsets, (logs - logsumexp(logs)).tolist(), strict=True))
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize(
     "loss", ["absolute", "squared", "huber:0.3", "quantile:0.8", "logistic", "hinge"]
@@ -198,7 +199,7 @@ def largest_ratio(private: PrivateOffset, loss: str) -> float:
     return worst
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.grid(every=8)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("loss", ["absolute", "huber:0.3", "quantile:0.8", "logistic"])
 def test_the_offset_is_private_and_half_its_sensitivity_would_not_do(
@@ -213,6 +214,7 @@ def test_the_offset_is_private_and_half_its_sensitivity_would_not_do(
     assert largest_ratio(PrivateOffset(6.0, neighbours), loss) > 6.1
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("loss", ["absolute", "huber:0.3", "quantile:0.8", "logistic"])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 def test_the_sensitivity_of_the_offset_is_attained(loss: str, neighbours: str) -> None:
@@ -253,7 +255,7 @@ def small_family(loss: str, neighbours: str, seed: int) -> Family:
     return next(f for f in families(loss, neighbours, seed) if f.problems[0].n_columns == 3)
 
 
-@pytest.mark.grid(every=7)
+@pytest.mark.grid(every=12)
 @pytest.mark.parametrize("mechanism", ["permute-and-flip", "exponential"])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])

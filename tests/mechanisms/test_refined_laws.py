@@ -106,6 +106,7 @@ def test_first_draws_match_the_law(hard: str, loss: str, race: bool) -> None:
     assert p_value >= FALSE_ALARM
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("race", [False, True])
 def test_gram_columns_on_demand_leave_the_law(race: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of very many columns never form X'X; the law does not notice."""
@@ -133,6 +134,7 @@ def test_the_partition_is_refined_when_forced(loss: str, monkeypatch: pytest.Mon
         assert max(refined) > 10
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("race", [False, True])
 def test_a_clone_of_squared_loss_has_its_law(race: bool) -> None:
     """By fits and dual points, as any loss of one's own."""
@@ -150,7 +152,7 @@ def test_a_clone_of_squared_loss_has_its_law(race: bool) -> None:
 # ---- T16: the law does not depend on how coarse a first fit is ---------------------------------
 
 
-@pytest.mark.grid(every=11)
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("race", [False, True])
 def test_coarse_fits_leave_the_law(loss: str, race: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +178,7 @@ def test_coarse_fits_leave_the_law(loss: str, race: bool, monkeypatch: pytest.Mo
     assert narrowed
 
 
+@pytest.mark.slow
 @pytest.mark.grid(every=4, of=3)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("race", [False, True])

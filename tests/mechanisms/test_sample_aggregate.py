@@ -138,6 +138,7 @@ def whole_law(mechanism: SampleAggregate, problem: Problem) -> np.ndarray:
     return np.asarray(logsumexp(laws, axis=0) - math.log(len(laws)))
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_averages_over_partitions_are_private_too(neighbours: str) -> None:
     rng = np.random.default_rng(3)
@@ -170,6 +171,7 @@ def p_value_of_draws(neighbours: str) -> float:
     return p_value
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_draws_follow_the_law_over_all_partitions(neighbours: str) -> None:
     assert p_value_of_draws(neighbours) > FALSE_ALARM

@@ -154,7 +154,7 @@ def test_probabilities_are_the_law_over_all_sizes(
     np.testing.assert_allclose(logs, law[order], rtol=0, atol=1e-7)
 
 
-@pytest.mark.grid(every=8, of=3)
+@pytest.mark.grid(every=19, of=3)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("loss", LOSSES)
@@ -214,7 +214,7 @@ def uniform_over_sizes(self: Any, size: int) -> float:
     return math.log(math.comb(free, chosen))
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=9)
 @pytest.mark.parametrize("sampler", ["list", "covering"])
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("cost", [no_cost, uniform_over_sizes])
@@ -344,7 +344,7 @@ STEPS = {
 }
 
 
-@pytest.mark.grid(every=29)
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic", "huber_hinge"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", STEPS)
@@ -358,7 +358,7 @@ def test_steps_that_may_stop(name: str, shape: str, loss: str) -> None:
         assert math.exp(log) == pytest.approx(expected[support], rel=1e-5, abs=1e-12)
 
 
-@pytest.mark.grid(every=17)
+@pytest.mark.grid(every=36)
 @pytest.mark.parametrize("limit", [None, 0], ids=["listed", "by envelopes"])
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic"])
 @pytest.mark.parametrize("shape", SHAPES)
@@ -407,7 +407,7 @@ AUDITED: dict[str, Any] = {
 }
 
 
-@pytest.mark.grid(every=17)
+@pytest.mark.grid(every=28)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("name", AUDITED)

@@ -132,9 +132,6 @@ def test_a_search_short_of_its_tolerance_releases_nothing(
 # ---- the promise ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", ["tight", "paper"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("tolerance", [1e-5, 0.005, 0.5])
 @pytest.mark.parametrize(
     "options",
     [
@@ -149,13 +146,13 @@ def test_a_search_short_of_its_tolerance_releases_nothing(
     ],
     ids=str,
 )
-def test_the_promise_is_widened_by_the_gap(
-    options: dict[str, Any], tolerance: float, kind: Any, rule: str
-) -> None:
+def test_the_promise_is_widened_by_the_gap(options: dict[str, Any]) -> None:
     given = problem(**options)
-    gap, epsilon = widened(0.7, given, tolerance, rule)
     names = OUTSIDE if given.loss.name in ("squared", "hinge") else ["outer-approximation"]
-    for name in names:
+    for tolerance, kind, rule, name in itertools.product(
+        (1e-5, 0.005, 0.5), KINDS, ("tight", "paper"), names
+    ):
+        gap, epsilon = widened(0.7, given, tolerance, rule)
         solver = OUTSIDE[name](tolerance)
         mechanism = kind(epsilon=0.7, solver=solver, accept_gap=True, sensitivity=rule)
         promise = mechanism.guarantee(given)
@@ -348,6 +345,7 @@ def top_promise(given: Problem, tolerance: float, **options: Any) -> tuple[float
     return widened(EPSILON, given, tolerance)[0], mechanism.guarantee(given).epsilon
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("tolerance", [1e-5, 0.1, TOLERANCE])
 def test_no_list_within_the_gap_exceeds_the_promise(tolerance: float) -> None:
     used = 0.0
@@ -478,6 +476,7 @@ def mistakes_laws(given: Problem, gap: float) -> np.ndarray:
     return np.array(laws)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("tolerance", [1e-5, 0.03, 0.1])
 def test_mistakes_keeps_its_promise_where_its_condition_holds(tolerance: float) -> None:
     """Also with buckets that are wrong within the gap; where it fails the promise breaks."""

@@ -260,6 +260,7 @@ MECHANISMS: dict[str, Callable[[str], Mechanism]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.grid(every=14, of=2)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("name", LOSSES, ids=str)
@@ -284,7 +285,7 @@ def test_no_mechanism_exceeds_its_guarantee_where_the_spread_is_small(
     assert least < 0.9
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("name", ["absolute", "squared", "hinge", "logistic"])
 def test_mistakes_keeps_epsilon_where_its_gap_exceeds_the_spread(

@@ -87,7 +87,7 @@ def test_the_distribution_is_that_of_all_paths(name: str, loss: str) -> None:
     assert np.exp(logs).sum() == pytest.approx(1.0)
 
 
-@pytest.mark.grid(every=6, of=2)
+@pytest.mark.grid(every=12, of=2)
 @pytest.mark.parametrize("limit", [None, 0], ids=["listed", "by envelopes"])
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic"])
 @pytest.mark.parametrize("name", CASES)
@@ -128,7 +128,7 @@ def test_all_at_once_is_permute_and_flip() -> None:
     )
 
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=10)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_guarantee_is_kept(loss: str, relation: str) -> None:
@@ -145,7 +145,7 @@ class Unsplit(Stepwise):
         return super()._kappa(step, 1)
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_twin_a_budget_spent_in_every_step_is_caught(relation: str) -> None:
     made = {"unsplit": lambda q, e, r: Unsplit(e, neighbours=r)}

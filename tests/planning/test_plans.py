@@ -145,6 +145,7 @@ def test_more_epsilon_is_better_and_the_best_is_reached(schema: dict[str, Any]) 
     assert 0.1 < needed <= 10
 
 
+@pytest.mark.slow
 def test_rows_are_found_for_an_epsilon() -> None:
     found = plan(NUMBERS, epsilon=2.0, models=False, **QUICK)
     assert found.over == "rows"
@@ -170,7 +171,7 @@ def test_fewer_simulated_rows_at_a_larger_epsilon_say_the_same(
         assert one.share == pytest.approx(other.share, abs=0.15)
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_an_open_size_is_planned_for(neighbours: str) -> None:
     given = QUICK | {"size": "auto"}
@@ -329,6 +330,7 @@ def selection(**more: Any) -> Selection:
     return Selection(**({"schema": schema, "size": 3} | more))
 
 
+@pytest.mark.slow
 def test_the_rule_agrees_with_simulation() -> None:
     """Far on either side of its threshold, nearly none and nearly all columns are found."""
     lines = {f"x{k}": [0, 10] for k in range(30)}

@@ -184,6 +184,7 @@ def test_bad_use(changed: dict[str, object], options: dict[str, float], text: st
 ANSWER = Answer(181, 0.9, {128: 0.5, 256: 1.0, 181: 0.95, 152: 0.85})
 
 
+@pytest.mark.slow
 def test_an_answer_is_drawn(tmp_path: Path) -> None:
     for answer in (ANSWER, Answer(None, 0.9, {128: 0.5})):
         draw_answer(answer, SMALL, tmp_path / "a.png")

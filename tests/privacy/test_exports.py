@@ -152,6 +152,7 @@ def estimators() -> dict[str, Any]:
     }
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", list(estimators()))
 @pytest.mark.parametrize("relation", RELATION)
 def test_estimators_fit_through_a_context(name: str, relation: str) -> None:

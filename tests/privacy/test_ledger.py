@@ -639,6 +639,7 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("name", SPENDERS)
 def test_one_release_is_one_charge(path: Path, name: str, worked: list[str]) -> None:
     ledger = Ledger(path, epsilon=1.0, delta=1e-3)

@@ -414,6 +414,7 @@ def test_a_file_that_is_not_of_results_is_not_emptied(tmp_path: Path) -> None:
         assert path.read_bytes() == text.encode()
 
 
+@pytest.mark.slow
 def test_a_failing_trial_is_a_result(
     tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -599,6 +600,7 @@ def test_the_same_rows_give_the_same_picture(tiny: None, tmp_path: Path) -> None
     assert draw_figure(figure, [], tmp_path) == []
 
 
+@pytest.mark.slow
 def test_the_report_is_one_file_with_everything(tiny: None, tmp_path: Path) -> None:
     text = main("tiny", trials=2, draws=3, workers=1, out=tmp_path).read_text()
     page = Page(text)

@@ -168,7 +168,7 @@ def test_rejections_refine_a_poor_piece(monkeypatch) -> None:
     assert now < mass
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
 @pytest.mark.parametrize("epsilon", [20.0, 120.0])
 @pytest.mark.parametrize("counts", [(3,), (200,)])

@@ -119,6 +119,7 @@ def test_a_slim_envelope_draws_what_a_full_one_draws(seed: int) -> None:
             assert log_weight == pytest.approx(other, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize("twin", [False, True])
 def test_draws_follow_their_law(monkeypatch: pytest.MonkeyPatch, twin: bool) -> None:

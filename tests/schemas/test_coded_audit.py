@@ -63,7 +63,7 @@ def test_a_selection_by_a_schema_keeps_its_guarantee(
     assert found.report.epsilon > 0.05  # the rows do matter
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.grid(every=6)
 @EITHER
 @RELATIONS
 @pytest.mark.parametrize("mechanism", ["exponential", "top-r", "stepwise"])

@@ -91,7 +91,7 @@ def test_coded_rows_have_norm_one_at_most_whatever_a_cell_holds(name: str) -> No
         assert np.linalg.norm(coded, axis=1).max() <= 1 + 4e-16
 
 
-@pytest.mark.grid(every=11)
+@pytest.mark.grid(every=17)
 @KINDS
 @settings(deadline=None, max_examples=30)
 @given(texts=st.lists(st.text(max_size=8), max_size=4))
@@ -101,6 +101,7 @@ def test_any_text_is_coded_within_the_unit_ball(name: str, texts: list[str]) -> 
     assert (np.linalg.norm(coded, axis=1) <= 1 + 4e-16).all()
 
 
+@pytest.mark.grid(every=4)
 @KINDS
 def test_a_cell_is_coded_alike_in_every_company(name: str) -> None:
     """Nothing about one cell depends on other rows: alone, or among others."""

@@ -69,6 +69,7 @@ def test_no_row_makes_a_selection_fail(folder: Path) -> None:
     assert set(record["released"]["columns"]) <= {"age", "sex", "grade"}
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(
     "line",
     [
@@ -162,6 +163,7 @@ def test_types_are_checked_against_the_schema(folder: Path) -> None:
     mistake(run("select", folder / "t.parquet", *words), "'a' is described as a number")
 
 
+@pytest.mark.grid(every=2)
 @pytest.mark.parametrize("blocks", [False, True])
 def test_from_a_file_to_a_private_model_by_five_commands(blocks: bool, tmp_path: Path) -> None:
     """The tutorial: Fair's survey of affairs, with holes as real tables have them."""

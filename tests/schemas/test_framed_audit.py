@@ -53,7 +53,7 @@ def test_libraries_infer_types_from_all_cells() -> None:
             assert kinds[0] != "text" or (name == "pandas" and "-" in cell)
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.grid(every=4)
 @FRAMES
 @pytest.mark.parametrize("neighbours", RELATIONS)
 def test_types_that_were_inferred_change_nothing(frame: str, neighbours: str) -> None:
@@ -81,7 +81,7 @@ def by_type_of_levels(column: pl.Series, levels: Any) -> Any:
     return level_codes(column, levels)
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.slow
 @FRAMES
 def test_dates_of_digits_coded_by_the_type_of_the_column_are_caught(
     frame: str, monkeypatch: pytest.MonkeyPatch

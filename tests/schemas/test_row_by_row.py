@@ -82,7 +82,7 @@ def coded(make: Callable[[list[tuple[Any, ...]]], Any], rows: list[tuple[Any, ..
     return np.column_stack([read.design.take(np.arange(6)), read.target])
 
 
-@pytest.mark.grid(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("container", CONTAINERS)
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(rows=ROWS)

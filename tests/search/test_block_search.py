@@ -67,6 +67,7 @@ def test_scores_lists_and_mistakes_are_those_of_brute_force(loss: str) -> None:
             assert abs(entry.score - scores[mistakes == k].min()) < close
 
 
+@pytest.mark.slow
 def test_larger_tables_are_searched_by_the_compiled_kernel() -> None:
     rng = np.random.default_rng(5)
     for seed in range(6):
@@ -120,6 +121,7 @@ def lowest_margin(case: Blocks, scores: np.ndarray, kind: str) -> float:
     return lowest
 
 
+@pytest.mark.grid(every=5)
 @pytest.mark.parametrize("kind", ["bound", "partial", "cheap", "optimised", "tangent"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_no_cut_is_above_a_score(loss: str, kind: str) -> None:

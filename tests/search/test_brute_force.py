@@ -135,7 +135,7 @@ SWITCHES = {
 }
 
 
-@pytest.mark.grid(every=11)
+@pytest.mark.slow
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_every_path_gives_the_same_answers(switch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What only large problems need, forced upon small ones."""
@@ -160,7 +160,7 @@ STORAGES = {
 }
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.slow
 @pytest.mark.parametrize("storage", STORAGES)
 def test_storage_does_not_matter(storage: str) -> None:
     for loss, index in SOME:
@@ -173,7 +173,7 @@ def test_storage_does_not_matter(storage: str) -> None:
         truth.check_top(search.top(problem, 5), 5)
 
 
-@pytest.mark.grid(every=3)
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("loss", PROBLEMS)
 def test_score_and_interval_equal_brute_force(loss: str) -> None:
     for index in range(PROBLEMS[loss]):
@@ -243,6 +243,7 @@ def hard(request: pytest.FixtureRequest) -> Truth:
     return Truth(random_case(7, p, size, "correlated", request.param))
 
 
+@pytest.mark.grid(every=3)
 def test_limits_end_in_an_honest_answer(hard: Truth) -> None:
     case = hard.case
     problem = make_problem(case)
@@ -283,6 +284,7 @@ def test_progress_reports_a_bound_below_the_best(hard: Truth) -> None:
 # ---- the oracle itself --------------------------------------------------------------------------
 
 
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("loss", PROBLEMS)
 def test_oracle_scores_carry_their_own_proof(loss: str) -> None:
     for index in range(0, PROBLEMS[loss], 3):

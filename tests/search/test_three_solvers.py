@@ -191,7 +191,7 @@ ASKED = [
 ]
 
 
-@pytest.mark.grid(every=4, of=3)
+@pytest.mark.grid(every=20, of=3)
 @pytest.mark.parametrize(("name", "index"), ASKED)
 def test_every_claim_holds_against_brute_force(
     name: str, index: int, capfd: pytest.CaptureFixture[str]
@@ -436,6 +436,7 @@ def check_units(make: Maker, units: tuple[float, float], capfd: pytest.CaptureFi
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("units", UNITS, ids=str)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_units_do_not_matter(
@@ -457,6 +458,7 @@ def test_smallest_tables(name: str, loss: str, rows: int, size: int) -> None:
     assert all(one.proven for one in found)
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("zero", ["target", "columns", "both"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("name", SOLVERS)
@@ -529,6 +531,7 @@ def test_limits_on_easy_problems_are_honest_too(name: str, limits: Limits) -> No
         ask_and_check(nth_truth(index), SOLVERS[name](0.005), limits=limits)
 
 
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("index", [2, 3, 7, 24, 26, 27])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_list_cut_short_says_so(name: str, index: int) -> None:
@@ -694,6 +697,7 @@ for solver in ("outer-approximation", "mip"):
 """
 
 
+@pytest.mark.slow
 def test_without_the_packages_the_library_works() -> None:
     ran = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -751,7 +755,7 @@ def test_gurobi_in_other_units(
     check_units(GUROBI[name], units, capfd)
 
 
-@pytest.mark.grid(every=2)
+@pytest.mark.slow
 @pytest.mark.usefixtures("gurobi")
 @pytest.mark.parametrize("name", GUROBI)
 def test_gurobi_with_large_columns_and_a_small_target(name: str) -> None:

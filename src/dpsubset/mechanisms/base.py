@@ -298,13 +298,7 @@ class Mechanism(ABC):
         Where they add up to less than 1, the rest is the chance of a refusal. Where the size is
         open, supports of all sizes are listed, the shorter ones filled up with -2.
         """
-        self._check_law_may_be_seen()
-        self._check(problem)
-        if problem.n_supports > _LARGEST_LAW:
-            raise InputError(
-                f"the distribution is listed for up to {_LARGEST_LAW} supports; this problem has "
-                f"{problem.n_supports}"
-            )
+        self._check_may_be_listed(problem)
         supports, scores = list_supports(problem)
         return supports, self._law(problem, supports, scores)
 
@@ -334,12 +328,12 @@ class Mechanism(ABC):
         return float(np.exp(logs[(supports == row).all(axis=1)][0]))
 
     def _check_may_be_listed(self, problem: Problem) -> None:
-        """Refuse to list the law where it is no output, or too long."""
+        """Refuse to list the distribution where it is no output, or too long."""
         self._check_law_may_be_seen()
         self._check(problem)
         if problem.n_supports > _LARGEST_LAW:
             raise InputError(
-                f"the law is listed for up to {_LARGEST_LAW} supports; this problem has "
+                f"the distribution is listed for up to {_LARGEST_LAW} supports; this problem has "
                 f"{problem.n_supports}"
             )
 

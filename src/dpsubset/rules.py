@@ -1,0 +1,87 @@
+"""What is chosen where nothing is said: loss, radius and window, by public rules (T44)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from dpsubset.data.target import Target
+from dpsubset.errors import InputError
+from dpsubset.question import WINDOWED, Question, default_loss, default_radius
+
+__all__ = ["AUTO", "Ruled", "ruled"]
+
+AUTO = "auto"
+_MANY = 1000.0  # epsilon n from which numbers are selected within a window
+_WINDOW = 200.0  # epsilon n that a window needs
+_LEAST_WINDOW, _MOST_WINDOW = 0.001, 0.1  # of epsilon
+
+
+class Ruled(NamedTuple):
+    """What a selection is asked with; `awaiting` names what the number of rows may change."""
+
+    loss: Any
+    radius: Any
+    window_share: Any
+    awaiting: tuple[str, ...]
+
+
+def ruled(
+    asked: Question,
+    target: Target,
+    size: Callable[[], int],
+    budget: Callable[[], float | None],
+) -> Ruled:
+    """Return loss, radius and window of a question: those that were given, the others by rule.
+
+    `size` tells the largest size, and may refuse; `budget` epsilon times the number of rows, None
+    where public rules do not know it. What is no number is left as it is, to be refused with all
+    else that is bad.
+
+    >>> numbers = Target((0.0, 1.0))
+    >>> ruled(Question(), numbers, lambda: 5, lambda: 2000.0)[:3]
+    ('squared', 0.6124, 0.1)
+    >>> ruled(Question(), numbers, lambda: 5, lambda: 500.0)[:3]
+    ('huber:0.2', 0.5, 0.0)
+    """
+    share: Any = asked.window_share
+    awaiting: tuple[str, ...] = ()
+    labels = target.limits is None
+    if isinstance(share, str) and share != AUTO:
+        with suppress(ValueError):
+            share = float(share)
+    unnamed = share is None and asked.loss is None and asked.mechanism in WINDOWED
+    if unnamed and not labels and not target.private:
+        share = AUTO if _many(budget()) else 0.0
+        awaiting = ("loss", "radius", "window_share")
+    elif share is None:
+        share = 0.0
+    elif share == AUTO:
+        awaiting = ("window_share",)
+    windowed = share != 0
+    loss, radius = asked.loss, asked.radius
+    if loss is None:
+        loss = default_loss(labels, windowed=windowed)
+    if radius is None:
+        radius = default_radius(labels, windowed=windowed, size=_at_least_one(size))
+    return Ruled(loss, radius, _share(budget()) if share == AUTO else share, awaiting)
+
+
+def _at_least_one(size: Callable[[], int]) -> int:
+    """Return a size, or 1 where it is bad and will be refused."""
+    with suppress(InputError, TypeError, ValueError, OverflowError):
+        return max(1, size())
+    return 1
+
+
+def _many(budget: float | None) -> bool:
+    """Whether a window can be had for little; where the number of rows is unknown it is."""
+    return budget is None or budget >= _MANY
+
+
+def _share(budget: float | None) -> float:
+    """Return the part of epsilon for a window."""
+    if budget is None:
+        return _MOST_WINDOW
+    return round(min(_MOST_WINDOW, max(_LEAST_WINDOW, _WINDOW / max(budget, 1e-9))), 4)
