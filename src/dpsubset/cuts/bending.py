@@ -135,9 +135,9 @@ class BendingCuts(DualCuts):
         """Return the bounds of the last minorant on some supports."""
         return self._below[-1].scores(supports) - self.problem.slack
 
-    def patience(self, region: Region) -> float:
+    def patience(self, region: Region, *, split: bool) -> float:
         if not self._below:
-            return super().patience(region)
+            return super().patience(region, split=split)
         n, p = self.problem.n_rows, int(self.problem.features.widths[region.free].sum())
         draw = 60.0 + 0.05 * n * self.problem.most_columns
         cost = 300.0 + 0.05 * p * region.to_choose + 8 * min(p, 640) ** 3 / 6e4

@@ -231,7 +231,7 @@ class DualCuts(CutMaker):
         count = math.comb(region.free.size, region.to_choose)
         return count * (self.problem.n_rows + 200) <= _LISTED_ROWS
 
-    def patience(self, region: Region) -> float:
+    def patience(self, region: Region, *, split: bool) -> float:
         n, p = self.problem.n_rows, self.problem.features.n_columns
         draw = 60.0 + 0.05 * n * self.problem.most_columns
         steps = 1.0 if self.parted else _LONGER
