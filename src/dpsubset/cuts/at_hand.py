@@ -153,14 +153,7 @@ class _AtHand:
             inside = np.array(region.inside, dtype=np.intp)
             out[inside[(part.start <= inside) & (inside < part.stop)] - part.start] = 1.0
             return out
-        return self._spread(shares)[part]
-
-    def _spread(self, shares: Floats) -> Floats:
-        """Return the inclusion probability of every column, where features have several."""
-        features, region = self.problem.features, self.region
         of = np.zeros(len(features))
         of[region.free] = shares
         of[list(region.inside)] = 1.0
-        out = np.empty(features.n_columns)
-        out[features.order] = np.repeat(of, features.widths)
-        return out
+        return features.spread(of)[part]

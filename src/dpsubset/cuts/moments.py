@@ -213,6 +213,11 @@ class MomentCuts(CutMaker):
         constant = found.constant - elimination_error(self.problem, found.penalty)
         return Cut(cut.region, constant, found.weights, recipe=found.recipe)
 
+    @property
+    def hand(self) -> NDArray[np.intp]:
+        """The columns whose Gram columns were asked for last."""
+        return self.problem.features.columns(self._hand)[:_HAND]
+
     def _at_hand(self, region: Region) -> NDArray[np.intp]:
         """Return the columns inside, and others whose Gram columns were asked for before."""
         others = [j for j in self._hand if j not in region.inside]
