@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, update_wrapper
+from threading import RLock
 from typing import Any
 
 __all__ = ["compiled", "folders", "interpreted", "is_plain", "pointer", "taught"]
@@ -33,6 +34,7 @@ class _Way:
     told: set[str] = set()  # noqa: RUF012
     folders: set[str] = set()  # noqa: RUF012
     lessons: list[Callable[[], None]] = []  # noqa: RUF012
+    lock = RLock()  # threads may call their first function at the same time
 
 
 def _tell(text: str) -> None:
@@ -77,9 +79,9 @@ def is_plain() -> bool:
 
 def _disabled() -> bool:
     """Whether numba is switched off; it reads its settings when it is loaded."""
-    loaded = sys.modules.get("numba.core.config")
-    if loaded is not None:
-        return bool(loaded.DISABLE_JIT)
+    said = getattr(sys.modules.get("numba.core.config"), "DISABLE_JIT", None)
+    if said is not None:  # another thread may be loading it right now
+        return bool(said)
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
@@ -105,14 +107,19 @@ class _Function:
     ) -> None:
         update_wrapper(self, function)
         self.py_func, self._options, self._notes = function, options, notes
+        self._made: Any = None
 
     @cached_property
     def _dispatcher(self) -> Any:
         from dpsubset.dispatching import dispatcher
 
-        while _Way.lessons:
-            _Way.lessons.pop()()
-        return dispatcher(self.py_func, self._options, self._notes)
+        with _Way.lock:
+            while _Way.lessons:
+                _Way.lessons[-1]()
+                _Way.lessons.pop()
+            if self._made is None:
+                self._made = dispatcher(self.py_func, self._options, self._notes)
+        return self._made
 
     @property
     def _numba_type_(self) -> Any:
@@ -122,8 +129,7 @@ class _Function:
     @property
     def signatures(self) -> list[Any]:
         """The types that it was compiled for."""
-        made = self.__dict__.get("_dispatcher")
-        return [] if made is None else list(made.signatures)
+        return [] if self._made is None else list(self._made.signatures)
 
     def __call__(self, *args: Any) -> Any:
         plain = _Way.plain or _disabled()
