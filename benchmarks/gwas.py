@@ -2,7 +2,8 @@
 
 Age and sex explain a part of the trait, too; they are covariates, which every selection includes.
 
-`python -m benchmarks.gwas` prints the table of docs/scale.md.
+`python -m benchmarks.gwas 20000 500` prints the table of docs/scale.md: people, variants, and any
+epsilons after them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +99,7 @@ def found(
     return len(set(chosen) & set(causal)), len(blocks)
 
 
-def main(n: int, p: int) -> None:
+def main(n: int, p: int, epsilons: Sequence[float]) -> None:
     """Print a line for every epsilon."""
     X, trait, causal = cohort(n, p, heritability=0.5, seed=1)
     more, added = covariates(n, seed=2)
@@ -105,7 +107,7 @@ def main(n: int, p: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cohort.bed"
         write_bed(path, X)
-        for epsilon in (1.0, 3.0, 10.0, 30.0):
+        for epsilon in epsilons:
             began = time.process_time()
             variants, blocks = found(path, more, y, causal, epsilon, seed=0)
             spent = time.process_time() - began
@@ -117,4 +119,6 @@ def main(n: int, p: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(word) for word in sys.argv[1:3]) if len(sys.argv) > 2 else (20_000, 3000))
+    given = sys.argv[1:]
+    people, variants = (int(word) for word in given[:2]) if given else (20_000, 500)
+    main(people, variants, [float(word) for word in given[2:]] or [1.0, 3.0, 10.0, 30.0])

@@ -27,7 +27,11 @@ if sys.argv[1:] == ["full"]:
     import resource, signal
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-if sys.argv[1:] == ["plain"]:
+if sys.argv[1:] == ["threads"]:
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(8) as pool:
+        print(*set(pool.map(double, [4.0] * 8)))
+elif sys.argv[1:] == ["plain"]:
     with interpreted():
         print(double(4.0))
 else:
@@ -86,6 +90,21 @@ def test_plain_calls_compile_and_keep_nothing(folder: Path) -> None:
     assert answer == ["8.0", "0"]
     assert told == ""
     assert not (folder / "kept").exists()
+
+
+@compiles
+def test_threads_may_call_the_first_function_together(folder: Path) -> None:
+    """numba is loaded by one of them, and the others wait."""
+    assert run(folder, "threads", NUMBA_CACHE_DIR=str(folder / "kept"))[0] == ["8.0", "1"]
+
+
+def test_plain_calls_do_not_load_numba(folder: Path) -> None:
+    code = (
+        "import sys; import doubling; from dpsubset.compiled import interpreted\n"
+        "with interpreted(): print(doubling.double(4.0), 'numba' in sys.modules)"
+    )
+    (folder / "program.py").write_text(code)
+    assert run(folder)[0] == ["8.0", "False"]
 
 
 @pytest.mark.slow

@@ -512,7 +512,10 @@ def test_functions_that_remember_take_no_data() -> None:
 
 
 def test_properties_that_remember_belong_to_the_owner_of_the_table() -> None:
-    """Problems and designs hold data anyway; releases, promises and estimators remember nothing."""
+    """Problems, designs and cuts hold data anyway; what is released or promised remembers nothing.
+
+    Estimators remember nothing, either.
+    """
     found = set()
     for name, tree in trees():
         for node in ast.walk(tree):
@@ -520,5 +523,7 @@ def test_properties_that_remember_belong_to_the_owner_of_the_table() -> None:
                 marks = {dotted(mark).split(".")[-1] for mark in node.decorator_list}
                 found |= {name} if "cached_property" in marks else set()
     # The others are values of public settings, which no table reaches.
-    public = {"selection.py", "model.py", "data/schema.py", "designs/features.py", "compiled.py"}
-    assert found == {"problem.py", "designs/gram.py", *public}
+    code = {"compiled.py", "dispatching.py"}
+    public = {"selection.py", "model.py", "data/schema.py", "designs/features.py", *code}
+    cuts = {"cuts/at_hand.py", "cuts/bending.py", "cuts/dual.py", "cuts/dual_at_hand.py"}
+    assert found == {"problem.py", "designs/gram.py", *cuts, *public}

@@ -11,12 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.extending import intrinsic, overload
 
 from dpsubset.arrays import Floats
-from dpsubset.compiled import compiled
+from dpsubset.compiled import compiled, taught
 
 __all__ = ["Watch", "callback", "late", "stopped", "watch_until"]
 
@@ -48,18 +45,24 @@ def _now(address: int) -> float:
     return float(_PROTOTYPE(address)())
 
 
-@intrinsic
-def _call(context, address):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        function = ir.FunctionType(ir.DoubleType(), [])
-        return builder.call(builder.inttoptr(args[0], function.as_pointer()), [])
+@taught
+def _teach() -> None:
+    """Teach numba to call the clock from compiled loops."""
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba import types
+    from numba.extending import intrinsic, overload
 
-    return types.float64(types.int64), generate
+    @intrinsic
+    def call(context, address):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            function = ir.FunctionType(ir.DoubleType(), [])
+            return builder.call(builder.inttoptr(args[0], function.as_pointer()), [])
 
+        return types.float64(types.int64), generate
 
-@overload(_now)
-def _compiled_now(address):  # type: ignore[no-untyped-def]
-    return lambda address: _call(address)  # type: ignore[call-arg]
+    @overload(_now)
+    def compiled_now(address):  # type: ignore[no-untyped-def]
+        return lambda address: call(address)  # type: ignore[call-arg]
 
 
 @compiled()

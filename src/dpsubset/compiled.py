@@ -1,26 +1,21 @@
 """How functions are compiled: by numba, at their first call, and kept on disk.
 
-Small work is done before the first function is compiled: `interpreted` runs them all as they are.
+Small work is done before the first function is compiled: `interpreted` runs them all as they are,
+and numba, which takes half a second, is not even loaded.
 """
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, update_wrapper
+from threading import RLock
 from typing import Any
 
-from numba import cfunc, njit, types
-from numba.core import caching as numba_caching
-from numba.core import config
-from numba.core.registry import CPUDispatcher
-
-__all__ = ["compiled", "folders", "interpreted", "is_plain", "pointer"]
-
-caching: Any = numba_caching  # it has no annotations
+__all__ = ["compiled", "folders", "interpreted", "is_plain", "pointer", "taught"]
 
 PREPARING = (
     "dpsubset: compiling its inner loops for this machine, some 30 seconds of work that later "
@@ -38,6 +33,8 @@ class _Way:
     plain = False
     told: set[str] = set()  # noqa: RUF012
     folders: set[str] = set()  # noqa: RUF012
+    lessons: list[Callable[[], None]] = []  # noqa: RUF012
+    lock = RLock()  # threads may call their first function at the same time
 
 
 def _tell(text: str) -> None:
@@ -45,6 +42,19 @@ def _tell(text: str) -> None:
     if text not in _Way.told:
         _Way.told.add(text)
         logging.getLogger("dpsubset").warning(text)
+
+
+class _Notes:
+    """Tells what becomes of compiled code, where that is of interest."""
+
+    def compiling(self) -> None:
+        _tell(PREPARING)
+
+    def unkept(self, reason: str | None) -> None:
+        _tell(UNKEPT.format(reason=reason))
+
+    def kept(self, folder: str) -> None:
+        _Way.folders.add(folder)
 
 
 @contextmanager
@@ -64,7 +74,15 @@ def interpreted(wanted: bool = True) -> Iterator[None]:
 
 def is_plain() -> bool:
     """Whether functions are run as plain Python, by `interpreted` or NUMBA_DISABLE_JIT."""
-    return _Way.plain or bool(config.DISABLE_JIT)  # type: ignore[attr-defined]
+    return _Way.plain or _disabled()
+
+
+def _disabled() -> bool:
+    """Whether numba is switched off; it reads its settings when it is loaded."""
+    said = getattr(sys.modules.get("numba.core.config"), "DISABLE_JIT", None)
+    if said is not None:  # another thread may be loading it right now
+        return bool(said)
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 def folders() -> list[str]:
@@ -72,91 +90,59 @@ def folders() -> list[str]:
     return sorted(_Way.folders)
 
 
-class _Function(CPUDispatcher):
-    """A function of numba's that may be called uncompiled; compiled code does not come by here."""
-
-    def __call__(self, *args: Any) -> Any:
-        return self.py_func(*args) if _Way.plain else super().__call__(*args)
-
-
-class _Unwritable(caching.InTreeCacheLocator):  # type: ignore[misc]
-    """The last resort where no folder can be written to: code next to the sources is read only."""
-
-    @classmethod
-    def from_function(cls, py_func: Any, py_file: str) -> Any:
-        return cls(py_func, py_file) if os.path.exists(py_file) else None
+def taught(lesson: Callable[[], None]) -> Callable[[], None]:
+    """Call a function before the first one is compiled: it teaches numba something."""
+    _Way.lessons.append(lesson)
+    return lesson
 
 
-class _Place(caching.CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = [*caching.CompileResultCacheImpl._locator_classes, _Unwritable]  # noqa: RUF012
+class _Function:
+    """A function that is compiled when it is called, or run as it is.
 
+    Compiled code that calls it does not come by here: it sees numba's form.
+    """
 
-class _Kept(caching.FunctionCache):  # type: ignore[misc]
-    """Code of one function on disk; also what an image holds next to the sources, made by root."""
-
-    _impl_class = _Place
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        beside = os.path.join(os.path.dirname(inspect.getfile(function)), "__pycache__")
-        stamp = self._impl.locator.get_source_stamp()
-        self._beside = caching.IndexDataCacheFile(beside, self._impl.filename_base, stamp)
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        try:
-            found = super().load_overload(sig, target_context)
-            if found is None:
-                kept = self._beside.load(self._index_key(sig, target_context.codegen()))
-                found = None if kept is None else self._impl.rebuild(target_context, kept)
-        except OSError:  # a file that this user may not read
-            found = None
-        if found is None:
-            _tell(PREPARING)
-        else:
-            _Way.folders.add(self.cache_path)
-        return found
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        try:
-            super().save_overload(sig, data)
-            _Way.folders.add(self.cache_path)
-        except OSError as error:  # a full disk costs time at the next start, nothing else
-            _tell(UNKEPT.format(reason=error.strerror))
-
-
-class _Later(caching.NullCache):  # type: ignore[misc]
-    """Looks for a place only when something is to be compiled."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], notes: _Notes | None
+    ) -> None:
+        update_wrapper(self, function)
+        self.py_func, self._options, self._notes = function, options, notes
+        self._made: Any = None
 
     @cached_property
-    def _kept(self) -> _Kept:
-        return _Kept(self._function)
+    def _dispatcher(self) -> Any:
+        from dpsubset.dispatching import dispatcher
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        return self._kept.load_overload(sig, target_context)
+        with _Way.lock:
+            while _Way.lessons:
+                _Way.lessons[-1]()
+                _Way.lessons.pop()
+            if self._made is None:
+                self._made = dispatcher(self.py_func, self._options, self._notes)
+        return self._made
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        self._kept.save_overload(sig, data)
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba takes this for."""
+        return self._dispatcher._numba_type_
+
+    @property
+    def signatures(self) -> list[Any]:
+        """The types that it was compiled for."""
+        return [] if self._made is None else list(self._made.signatures)
+
+    def __call__(self, *args: Any) -> Any:
+        plain = _Way.plain or _disabled()
+        return self.py_func(*args) if plain else self._dispatcher(*args)
 
 
 def compiled(*, kept: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function on its first call; `kept` on disk, for the next start."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        found = njit(**options)(function)
-        if isinstance(found, CPUDispatcher):  # not a plain function, by NUMBA_DISABLE_JIT
-            found.__class__ = _Function
-            if kept:
-                found._cache = _Later(function)  # type: ignore[attr-defined]
-        return found
+        return _Function(function, options, _Notes() if kept else None)
 
     return decorate
-
-
-_COLUMN = types.float64[::1]
-_ROWS = types.void(_COLUMN, _COLUMN, types.float64, *[_COLUMN] * 4)
 
 
 def pointer(function: Callable[..., None]) -> Any:
@@ -165,4 +151,8 @@ def pointer(function: Callable[..., None]) -> Any:
     What takes it need not be compiled for each loss anew. It is kept for this process only: a
     cache next to a user's file would not notice changes in what the function calls.
     """
-    return function if is_plain() else cfunc(_ROWS)(function)
+    if is_plain():
+        return function
+    from dpsubset.dispatching import row_pointer
+
+    return row_pointer(function)

@@ -167,6 +167,11 @@ class Question:
         "Refuse after so many seconds of work; the budget counts as spent. Whether that happens "
         "depends on the data, which is outside the guarantee.",
     )
+    jobs: int | None = option(
+        None,
+        "mechanism",
+        "How many cores may be used; all if not given. What is drawn does not depend on it.",
+    )
     sensitivity: str = option(
         "tight",
         "mechanism",

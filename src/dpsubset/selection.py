@@ -22,6 +22,7 @@ from dpsubset.data.bounds import narrowed
 from dpsubset.data.frames import Table, column_positions
 from dpsubset.data.schema import Schema
 from dpsubset.data.target import PRIVATE
+from dpsubset.designs.cores import check_jobs, using
 from dpsubset.docstrings import documented
 from dpsubset.duration import expected, kind_of
 from dpsubset.errors import InputError, at_once
@@ -103,6 +104,7 @@ class Selection(Question):
             lambda: self._weights,
             lambda: self.made,
             lambda: self.checked_seed,
+            lambda: self._cores,
             self._check_columns,
             partial(check_false_columns, self.false_columns, self._called("false_columns")),
         )
@@ -155,6 +157,10 @@ class Selection(Question):
 
     def _called(self, name: str) -> str:
         return self.called.get(name, name)
+
+    @property
+    def _cores(self) -> int | None:
+        return check_jobs(self.jobs, self._called("jobs"))
 
     def _check_loss(self) -> None:
         labels = self.schema.target.limits is None
@@ -395,6 +401,10 @@ class Selection(Question):
         Under replace-one the number of rows is public and must not be zero; under add-remove it is
         private, so an empty table is a table like any other.
         """
+        with using(self._cores):
+            return self._posed(table, rehearsal)
+
+    def _posed(self, table: Table, rehearsal: bool) -> Problem:
         schema = self.schema
         rows = schema.read(table, self.clip, constant=bool(self.intercept))
         if not rows.design.n_rows and self.made.neighbours == "replace-one" and not rehearsal:
@@ -517,8 +527,9 @@ class Selection(Question):
         return released
 
     def _spend(self, table: Table | Problem, ledger: LedgerLike) -> Any:
-        problem = self.posed(table)
-        return self.settled(problem.n_rows)._release(problem, self.check_ledger(ledger))
+        with using(self._cores):
+            problem = self.posed(table)
+            return self.settled(problem.n_rows)._release(problem, self.check_ledger(ledger))
 
     def _release(self, problem: Problem, ledger: Any) -> Any:
         """Release what is asked, with all settled and the ledger checked."""

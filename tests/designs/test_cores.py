@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsubset import Problem
+from dpsubset import Problem, SubsetSelector
 from dpsubset.cuts.dual import DualCuts
 from dpsubset.designs import as_design, cores, dense
 from dpsubset.losses import batch
@@ -58,3 +58,49 @@ def test_fits(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
     np.testing.assert_array_equal(found[2], found[0])
     expected = [problem.score((0, 1, int(j))) for j in columns]
     np.testing.assert_allclose(found[0], expected, atol=1e-6)
+
+
+def test_as_many_cores_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert cores.cores() == 8
+    with cores.using(3):
+        assert cores.cores() == 3
+        with cores.using(None):
+            assert len(cores.shares(0, 100)) == 3
+    assert cores.cores() == 8
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    with cores.using(3):
+        assert cores.cores() == 2
+
+
+def test_a_fit_uses_as_many_cores_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The release does not depend on their number."""
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(dense, "_ALONE", 0)
+    seen: list[int] = []
+    honest = cores.in_parallel
+
+    def counted(work: object, parts: list[object]) -> None:
+        seen.append(len(parts))
+        honest(work, parts)
+
+    monkeypatch.setattr(dense, "in_parallel", counted)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 9000)).astype(np.float32)
+    found = {}
+    for jobs in (1, 2, None, -1):
+        seen.clear()
+        asked = {"bounds_X": (-1, 1), "bounds_y": (-1, 1), "epsilon": 200.0, "random_state": 0}
+        selector = SubsetSelector(n_features_to_select=2, n_jobs=jobs, **asked)
+        found[jobs] = tuple(selector.fit(X, X[:, 5]).get_support(indices=True))
+        assert max(seen) == (8 if jobs in (None, -1) else jobs)
+    assert len(set(found.values())) == 1
+
+
+@pytest.mark.parametrize("jobs", [0, -2, 1.5, True, "2"])
+def test_a_wrong_number_of_cores_is_refused(jobs: object) -> None:
+    selector = SubsetSelector(bounds_X=(-1, 1), bounds_y=(-1, 1), n_jobs=jobs)
+    with pytest.raises(ValueError, match="n_jobs must be a whole number"):
+        selector.fit(np.zeros((20, 9)), np.zeros(20))

@@ -56,9 +56,9 @@ def test_cuts_are_those_of_weights_that_are_kept(
     case = problem(seed, ridge)
     maker = MomentCuts(case)
     maker.settle((0, 1, 3))
+    gains = maker.gains((1, 4))  # which has other columns at hand, too
     made = [maker.cheap(region) for region in regions(case)]
-    better = [maker.optimised(cut, KAPPA, maker.guess(cut, KAPPA)) for cut in made]
-    gains = maker.gains((1, 4))
+    better = [maker.optimised(cut, KAPPA) for cut in made]
     further = maker.extended((1, 4), np.array([0, 5, 10]))
     assert all(cut.recipe is not None for cut in [*made, *better])
     monkeypatch.setattr(recipe, "WIDE", 1000)
@@ -67,7 +67,7 @@ def test_cuts_are_those_of_weights_that_are_kept(
         assert cut.constant == pytest.approx(other.constant, rel=1e-12)
         np.testing.assert_allclose(cut.weights, other.weights, rtol=1e-9, atol=1e-12)
     for cut, other in zip(better, kept, strict=True):
-        best = maker.optimised(other, KAPPA, maker.guess(other, KAPPA))
+        best = maker.optimised(other, KAPPA)
         assert cut.constant == pytest.approx(best.constant, rel=1e-9)
         np.testing.assert_allclose(cut.weights, best.weights, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(gains, maker.gains((1, 4)), rtol=1e-10)
@@ -91,7 +91,7 @@ def test_every_cut_bounds_all_scores_of_its_region(
         maker = MomentCuts(case)
         for region in regions(case):
             cut = maker.cheap(region)
-            for cut_ in (cut, maker.optimised(cut, KAPPA, maker.guess(cut, KAPPA))):
+            for cut_ in (cut, maker.optimised(cut, KAPPA)):
                 for chosen in combinations(range(region.free.size), region.to_choose):
                     bound = cut_.constant - cut_.weights[list(chosen)].sum()
                     support = sorted([*region.inside, *region.free[list(chosen)]])

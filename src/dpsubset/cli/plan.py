@@ -17,7 +17,7 @@ __all__ = ["plan"]
 
 # What a simulated table has no use for.
 _WITHOUT = (
-    *("always_include", "exclude", "intercept", "seed", "max_seconds", "sensitivity"),
+    *("always_include", "exclude", "intercept", "seed", "max_seconds", "jobs", "sensitivity"),
     *("offset_share", "class_weights", "target_bounds_share", "max_size", "false_columns"),
     *("count", "trials", "accounting", "delta", "otherwise"),
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +14,9 @@ from dpsubset.arrays import Floats
 from dpsubset.cuts.cut import Cut
 from dpsubset.cuts.dual import DualCuts
 from dpsubset.cuts.listing import list_region
-from dpsubset.cuts.minorant import Expansions
+from dpsubset.cuts.minorant import Evened, Expansions, reach
 from dpsubset.cuts.moments import MomentCuts
+from dpsubset.cuts.recipe import Recipe
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.problem import Problem
@@ -22,6 +25,7 @@ __all__ = ["BendingCuts"]
 
 _MOST = 12  # minorants that are held; the oldest but one goes
 _COMPARED = 3  # descents over dual points before it is known whether they are of use
+_EVENS = 16  # minorants of one curvature that are held
 _COARSE = 1e-6  # gap of a fit that is only expanded at, relative
 _MEMORY = 1 << 30  # bytes of their moments
 
@@ -44,6 +48,7 @@ class BendingCuts(DualCuts):
         self._expansions: Expansions | None = None
         self._below: list[MomentCuts] = []
         self._seen: set[tuple[int, ...]] = set()
+        self._evens: OrderedDict[tuple[int, ...], tuple[MomentCuts, float] | None] = OrderedDict()
         self._compared = self._won = 0
         each = 8 * min(problem.features.n_columns, 2048) ** 2 + 16 * problem.n_rows
         self._most = max(2, min(_MOST, _MEMORY // max(each, 1)))
@@ -91,9 +96,57 @@ class BendingCuts(DualCuts):
         return Cut(region, cut.constant, cut.weights)
 
     def cheap_all(self, regions: Sequence[Region]) -> list[Cut]:
-        if not self._below:
-            return super().cheap_all(regions)
-        return [self.cheap(region) for region in regions]
+        if self._below:
+            return [self.cheap(region) for region in regions]
+        self._even_out([region.inside for region in regions if self._last(region)])
+        found = [self._evened(region) for region in regions]
+        left = [region for region, cut in zip(regions, found, strict=True) if cut is None]
+        others = iter(super().cheap_all(left))
+        return [next(others) if cut is None else cut for cut in found]
+
+    def _last(self, region: Region) -> bool:
+        """Whether one column is left to choose, and moments at hand tell its gain."""
+        if not self._wide or region.to_choose != 1 or region.partial:
+            return False
+        inside = self.problem.features.columns(region.inside)
+        return not self.problem.gram.lacks(tuple(inside.tolist()))
+
+    def _even_out(self, many: Sequence[tuple[int, ...]]) -> None:
+        """Expand at the fits on some columns, with one curvature for all rows, in one pass."""
+        problem = self.problem
+        missing = [key for key in dict.fromkeys(many) if key not in self._evens]
+        if not missing:
+            return
+        gap = _COARSE * problem.n_rows * problem.sensitivity("largest")
+        made = []
+        for key in missing:
+            support = np.array(key, dtype=np.intp)
+            table = problem.columns.rows(np.sort(problem.features.columns(support)))
+            made.append(Evened(problem, problem.coefficients(support, gap) @ table, self._reach))
+            self._evens[key] = None
+        served = [(key, even) for key, even in zip(missing, made, strict=True) if even.even]
+        if served:
+            vectors = np.column_stack([even.vector for _, even in served])
+            for (key, even), v in zip(served, problem.design.correlate(vectors).T, strict=True):
+                even.complete(np.ascontiguousarray(v))
+                self._evens[key] = MomentCuts(even), even.curvature
+        while len(self._evens) > max(_EVENS, len(missing)):
+            self._evens.popitem(last=False)
+
+    @cached_property
+    def _reach(self) -> Floats:
+        return reach(self.problem)
+
+    def _evened(self, region: Region) -> Cut | None:
+        known = self._evens.get(region.inside) if self._last(region) else None
+        if known is None:
+            return None
+        cut, scale = known[0].cheap(region), known[1]
+        made = cut.recipe
+        if made is not None:
+            of = made.of
+            made = Recipe(lambda part, columns: scale * of(part, columns), made.p)
+        return Cut(region, scale * cut.constant, scale * cut.weights, recipe=made)
 
     def exact(self, region: Region) -> bool:
         return bool(self._below) and region.to_choose == 1
@@ -110,6 +163,8 @@ class BendingCuts(DualCuts):
         """Optimise the two minorants that promise most, and at first a dual point, too."""
         region, t = cut.region, cut.region.to_choose
         if not self._below:
+            if self._last(region) and self._evens.get(region.inside):  # nearly the score itself
+                return cut
             return super().optimised(cut, kappa, guess, worst=worst, near=near)
 
         def mass(c: Cut) -> float:
@@ -139,9 +194,9 @@ class BendingCuts(DualCuts):
         """Return the bounds of the last minorant on some supports."""
         return self._below[-1].scores(supports) - self.problem.slack
 
-    def patience(self, region: Region) -> float:
+    def patience(self, region: Region, *, split: bool) -> float:
         if not self._below:
-            return super().patience(region)
+            return super().patience(region, split=split)
         n, p = self.problem.n_rows, int(self.problem.features.widths[region.free].sum())
         draw = 60.0 + 0.05 * n * self.problem.most_columns
         cost = 300.0 + 0.05 * p * region.to_choose + 8 * min(p, 640) ** 3 / 6e4

@@ -132,9 +132,9 @@ class CutMaker(ABC):
         """Whether the cheap cut of a region is the score itself, up to rounding."""
         return False
 
-    def guess(self, cut: Cut, kappa: float) -> Floats | None:
-        """Return inclusion probabilities that a better cut starts from, where that pays."""
-        return None
+    def expect(self, region: Region, column: int, shares: Floats) -> bool:
+        """Prepare for a split on a column, shares being inclusions; return whether that paid."""
+        return False
 
     def cheap(self, region: Region) -> Cut:
         """Return the cut that a sampler starts from."""
@@ -182,8 +182,8 @@ class CutMaker(ABC):
         """Whether to list a region of not too many supports is quick."""
 
     @abstractmethod
-    def patience(self, region: Region) -> float:
-        """Return the cost of a better cut in units of the cost of a rejected draw.
+    def patience(self, region: Region, *, split: bool) -> float:
+        """Return the cost of a better cut, or of a split, in units of that of a rejected draw.
 
         Rough counts of operations; nothing measured, so that seeded runs repeat.
         """

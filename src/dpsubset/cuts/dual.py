@@ -6,13 +6,17 @@ import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.cuts import recipe
 from dpsubset.cuts.cut import Cut, CutMaker, largest
 from dpsubset.cuts.descent import descend
+from dpsubset.cuts.dual_at_hand import Moves, Surrogate
+from dpsubset.cuts.moments import MomentCuts
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.errors import UnprovenError
@@ -33,6 +37,7 @@ _ENOUGH = 0.1  # a descent ends when ten steps lower the log mass by less
 _MISSED = 0.1  # share of a support's columns that a descent may overlook
 _LISTED_ROWS = 400_000  # rows of all fits of a list
 _TIMED = 200_000_000  # multiplications between two looks at the clock
+_MOVED = 0.5  # lower by this, a log mass needs no descent, which costs passes
 _COARSE = 1e-5  # gap of a fit whose dual point only makes a cut, relative
 
 
@@ -54,6 +59,7 @@ class DualCuts(CutMaker):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._points: OrderedDict[tuple[int, ...], _Point] = OrderedDict()
+        self._good: tuple[int, ...] = ()
         each = 8 * (problem.n_rows + problem.features.n_columns)
         self._room = max(4, min(_POINTS, _MEMORY // each))
 
@@ -62,8 +68,38 @@ class DualCuts(CutMaker):
         """With few columns one optimised cut of all supports is better than cheap ones of parts."""
         return self.problem.features.n_columns > _COLUMNS
 
+    @property
+    def _wide(self) -> bool:
+        """Whether passes over the table are what costs."""
+        return self.problem.features.n_columns > recipe.WIDE
+
+    @cached_property
+    def _guess(self) -> MomentCuts:
+        return MomentCuts(Surrogate(self.problem, self._at(()).products))
+
+    def settle(self, support: tuple[int, ...]) -> bool:
+        """Keep the dual point of a good support, from which others are reached in wide tables."""
+        if self._wide:
+            self._good = tuple(sorted(support))
+            self._at(self._good)
+        return False
+
+    def _moves(self) -> Moves:
+        """Return how dual points are reached without a pass."""
+        null = self._at(())
+        others = [self._at(self._good)] if self._good else []
+        return Moves(
+            self.problem,
+            self._guess.hand,
+            null.fit.point,
+            null.products,
+            tuple((other.fit.point, other.products) for other in others),
+        )
+
     def gains(self, inside: tuple[int, ...]) -> Floats:
         problem = self.problem
+        if self._wide:
+            return self._guess.gains(inside)
         v, held = self._at(inside).products, problem.features.columns(inside)
         norm = float(np.linalg.norm(v[held])) if inside else float(np.abs(v).max())
         penalty = max(problem.ridge, norm / (2 * problem.radius))
@@ -82,15 +118,29 @@ class DualCuts(CutMaker):
         """Do nothing: what a fit needs is of use to that fit only."""
 
     def memory(self) -> int:
-        return super().memory() + 8 * self.problem.n_rows  # a cut has its dual point
+        n, p = self.problem.n_rows, self.problem.n_columns
+        return 8 * n + (8 * p if self._wide else super().memory())  # a cut has its dual point
 
     def cheap_all(self, regions: Sequence[Region]) -> list[Cut]:
+        found = [self._reached(region) if self._wide else None for region in regions]
+        left = [region for region, cut in zip(regions, found, strict=True) if cut is None]
         cuts = []
-        for first in range(0, len(regions), self._room):
-            part = regions[first : first + self._room]
+        for first in range(0, len(left), self._room):
+            part = left[first : first + self._room]
             self._prepare([region.inside for region in part])
             cuts += [self.cheap(region) for region in part]
-        return cuts
+        others = iter(cuts)
+        return [next(others) if cut is None else cut for cut in found]
+
+    def _reached(self, region: Region) -> Cut | None:
+        """Return a cut near that of the fit inside, made without a pass; None if it is not near."""
+        key = tuple(sorted(region.inside))
+        moved = None if key in self._points else self._moves().fitted(region)
+        if moved is None:
+            return None
+        problem = self.problem
+        low = problem.enclose(np.array(key, dtype=np.intp), problem.sensitivity())[0]
+        return moved.cut if low - moved.cut.constant <= problem.sensitivity() else None
 
     def optimised(
         self,
@@ -101,11 +151,18 @@ class DualCuts(CutMaker):
         worst: float = np.inf,
         near: Floats | None = None,
     ) -> Cut:
-        """Descend over dual points on the columns that matter; a last product makes it a cut."""
+        """Descend over dual points on the columns that matter; a last product makes it a cut.
+
+        In a wide table points that are reached without a pass are tried first.
+        """
         problem, region = self.problem, cut.region
         t = region.to_choose
         total, shares = inclusion(kappa * cut.weights, t)
         best, best_mass, best_shares = cut, float(total) - kappa * cut.constant, shares
+        if self._wide:
+            moved = self._moves().lowered(region, kappa)
+            if moved is not None and moved.mass < best_mass - _MOVED:
+                return moved.cut
         likely = shares if guess is None else np.maximum(shares, guess)
         inside = np.array(region.inside, dtype=np.intp)
         rows, parameters, _ = problem.loss.compiled()
@@ -231,11 +288,14 @@ class DualCuts(CutMaker):
         count = math.comb(region.free.size, region.to_choose)
         return count * (self.problem.n_rows + 200) <= _LISTED_ROWS
 
-    def patience(self, region: Region) -> float:
+    def patience(self, region: Region, *, split: bool) -> float:
         n, p, size = self.problem.n_rows, self.problem.features.n_columns, self.problem.most_columns
+        draw = 60.0 + 0.05 * n * size
+        if self._wide and not split:  # points that are reached without a pass
+            return (100.0 + 2.0 * p) / draw
         cost = 100.0 + 3.0 * n * (p / 2000 + 4)
         if self.problem.loss.bends:
-            return cost / (60.0 + 0.05 * n * size)
+            return cost / draw
         if not self.parted:
             cost = 5000.0 + 4.0 * n + 0.03 * n * p
         return 2.0 * cost / (60.0 + 0.006 * n * size)  # fits of rejected draws end early

@@ -14,11 +14,12 @@ from dpsubset.designs.scaled import ScaledDesign
 from dpsubset.losses.fitting import envelope
 from dpsubset.problem import Problem
 
-__all__ = ["Expansions", "Minorant", "bends", "reach", "row_curvature"]
+__all__ = ["Evened", "Expansions", "Minorant", "bends", "reach", "row_curvature"]
 
 _NEAR = 1e-2  # of the range of predictions: nearer to its end a difference quotient is rounding
 _LOST = 1e-11  # of the largest loss over the squared range, for the rounding of a quotient
 _WIDE = 2e9  # entries of a table whose rows are not looked at one by one
+_EVEN = 0.3  # of the mean curvature: rows with less make one curvature for all of no use
 _AT_ONCE = 1 << 22  # entries of the table that are looked at together
 
 
@@ -132,6 +133,51 @@ class Minorant(Problem):
     def slack(self) -> float:
         """Bound on rounding, that of the problem above."""
         return self._above.slack
+
+    @property
+    def magnitude(self) -> float:
+        """A bound on what coefficients in the ball gain, and the constant."""
+        largest = float(np.abs(self.correlations).max(initial=0.0))
+        return abs(self.energy) + 2 * self.radius * math.sqrt(self.most_columns) * largest
+
+
+class Evened(Problem):
+    """A minorant with one curvature for all rows, the least: its Gram matrix is the problem's own.
+
+    Whole tables are wide or long enough to make a Gram matrix of its own dear. It is kept in units
+    in which that curvature is 1: a score times `curvature` is nowhere above the problem's (T40).
+    """
+
+    def __init__(self, problem: Problem, t0: Floats, limit: Floats) -> None:
+        """Expand at predictions t0; `complete` it by products with all columns."""
+        self.__dict__.update(copy.copy(problem).__dict__)
+        for name in ("correlations", "energy"):
+            self.__dict__.pop(name, None)
+        value, slope, gamma = row_curvature(problem, t0, limit)
+        self._above = problem
+        self.curvature = float(gamma.min(initial=np.inf))
+        self.even = self.curvature >= _EVEN * float(gamma.mean()) > 0.0
+        bent = self.curvature * t0
+        self.vector = bent - slope / 2
+        self._shared = {"gram": problem.gram}
+        if self.even:
+            energy = float(np.sum(value - slope * t0 + bent * t0))
+            self._shared["energy"] = energy / self.curvature
+            self.ridge = problem.ridge / self.curvature
+
+    def complete(self, products: Floats) -> None:
+        """Take note of the products of all columns with `vector`."""
+        self._shared["correlations"] = products / self.curvature
+
+    @property
+    def quadratic(self) -> bool:
+        """Scores follow from the moments."""
+        return True
+
+    @property
+    def slack(self) -> float:
+        """Bound on rounding, that of the problem above."""
+        return self._above.slack / self.curvature
 
     @property
     def magnitude(self) -> float:

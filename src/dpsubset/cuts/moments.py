@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.cuts import recipe
+from dpsubset.cuts.at_hand import optimise_at_hand
 from dpsubset.cuts.blocks import block_gains
 from dpsubset.cuts.curvature import curvature, elimination_error, sparse_diagonal, steady
 from dpsubset.cuts.cut import Cut, CutMaker
@@ -25,13 +26,13 @@ from dpsubset.cuts.reduced import (
     reduce,
 )
 from dpsubset.cuts.region import Region
-from dpsubset.cuts.symmetric import inclusion
 from dpsubset.losses.squared import support_scores
 from dpsubset.problem import Problem
 
 __all__ = ["MomentCut", "MomentCuts"]
 
 _AHEAD = 8  # Gram columns fetched together: one pass over the table costs as much as a few
+_HAND = 16  # columns that carry coefficients where any other costs a pass, beside those inside
 _AT_ONCE = 1000  # supports scored between two looks at the clock
 _LISTED = 2e8  # multiplications for the scores of a list, where features have several columns
 _QUICK_GRAM = 1e9  # multiplications up to which the full Gram matrix is formed at once
@@ -56,6 +57,7 @@ class MomentCuts(CutMaker):
         self.floor = steady(problem)
         self._multipliers = [self.floor]
         self._sparse: Floats | None = None  # a diagonal below X'X on every support
+        self._hand: list[int] = []  # features whose Gram columns were asked for, the last first
         if hard:
             self.prepare()
         elif (
@@ -77,12 +79,30 @@ class MomentCuts(CutMaker):
             quick = problem.correlations**2 / (gram.diagonal + problem.ridge + mu + 1e-300)
             order = problem.free[np.argsort(-features.sum(quick)[problem.free])]
             likely = order[: features.first(order, _AHEAD, 1)]
-            ahead = np.unique(np.concatenate([np.array(inside, dtype=np.intp), likely]))
-            gram.fetch(features.columns(ahead))
+            self._take(np.concatenate([likely, np.array(inside, dtype=np.intp)]))
         if not self._wide:
             return self._alone(reduce(problem, inside, mu))
         found = eliminate(problem, inside, mu)
         return np.concatenate([found.over(s).single_gains() for s in slices(problem.n_columns)])
+
+    def expect(self, region: Region, column: int, shares: Floats) -> bool:
+        """Fetch the Gram columns of a feature, and those of likely next ones in the same pass."""
+        gram, features = self.problem.gram, self.problem.features
+        if gram.affordable or not gram.lacks(tuple(features.columns((column,)).tolist())):
+            return False
+        some = min(_AHEAD, shares.size)
+        likely = region.free[np.sort(np.argpartition(-shares, some - 1)[:some])]
+        self._take(np.append(likely[: features.first(likely, _AHEAD, 1)], column))
+        return True
+
+    def _take(self, some: NDArray[np.intp]) -> None:
+        """Fetch the Gram columns of features, and have them at hand; the last are most wanted."""
+        self.problem.gram.fetch(self.problem.features.columns(np.unique(some)))
+        for j in some.tolist():
+            if j in self._hand:
+                self._hand.remove(j)
+            self._hand.insert(0, j)
+        del self._hand[_HAND:]
 
     @property
     def _wide(self) -> bool:
@@ -139,12 +159,6 @@ class MomentCuts(CutMaker):
     def exact(self, region: Region) -> bool:
         return region.to_choose == 1
 
-    def guess(self, cut: Cut, kappa: float) -> Floats | None:
-        """Without a full Gram matrix a better cut sees few columns, so they must be likely ones."""
-        if self.problem.gram.affordable:
-            return None
-        return np.asarray(inclusion(kappa * cut.weights, cut.region.to_choose)[1])
-
     def cheap(self, region: Region) -> Cut:
         """With one column to choose, or none, the bound is the score itself."""
         problem = self.problem
@@ -198,9 +212,24 @@ class MomentCuts(CutMaker):
     ) -> Cut:
         d = self.curvature()
         first, last = self._multipliers[0], self._multipliers[-1]
-        found = optimise(self.problem, cut.region, d, kappa, first, last, guess)
+        if self.problem.gram.affordable:
+            found = optimise(self.problem, cut.region, d, kappa, first, last, guess)
+        else:
+            hand = self._at_hand(cut.region)
+            found = optimise_at_hand(self.problem, cut.region, kappa, first, last, hand)
         constant = found.constant - elimination_error(self.problem, found.penalty)
         return Cut(cut.region, constant, found.weights, recipe=found.recipe)
+
+    @property
+    def hand(self) -> NDArray[np.intp]:
+        """The columns whose Gram columns were asked for last."""
+        return self.problem.features.columns(self._hand)[:_HAND]
+
+    def _at_hand(self, region: Region) -> NDArray[np.intp]:
+        """Return the columns inside, and others whose Gram columns were asked for before."""
+        others = [j for j in self._hand if j not in region.inside]
+        columns = self.problem.features.columns((*region.inside, *others))
+        return columns[: self.problem.features.columns(region.inside).size + _HAND]
 
     def tangent(self, region: Region, z: Floats, *, tighten: bool = True) -> Cut:
         d = self.curvature() if tighten else 0.0
@@ -258,11 +287,13 @@ class MomentCuts(CutMaker):
                 return False
         return self.problem.gram.held or region.free.size == self.problem.free.size
 
-    def patience(self, region: Region) -> float:
-        n, held = self.problem.n_rows, self.problem.gram.held
+    def patience(self, region: Region, *, split: bool) -> float:
+        n, gram = self.problem.n_rows, self.problem.gram
         p = self.problem.features.width(region.free)
-        draw = 60.0 + (0.0 if held else 0.02 * n * self.problem.most_columns)
-        cost = 100.0 + 0.05 * p * region.to_choose + (0.0 if held else n * p / 2000)
-        if self.problem.gram.affordable:
+        draw = 60.0 + (0.0 if gram.held else 0.02 * n * self.problem.most_columns)
+        cost = 100.0 + 0.05 * p * region.to_choose
+        if gram.affordable:
             cost += 4 * min(p, 640) ** 3 / 6e4  # a few factorisations for a better cut
+        if not gram.held:  # a pass over the table, unless columns at hand serve
+            cost += n * p / 2000 if split or gram.affordable else p
         return cost / draw

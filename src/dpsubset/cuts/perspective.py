@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from dpsubset.arrays import Floats
-from dpsubset.cuts import recipe
 from dpsubset.cuts.recipe import Recipe
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
@@ -19,7 +18,7 @@ __all__ = ["Optimised", "optimise", "tangent"]
 
 _ROUNDS = 12
 _COLUMNS = 640  # columns that carry coefficients; the others keep zero, which is always valid
-_FEW_COLUMNS = 8  # the same when their Gram columns cost passes over the table
+_FEW_COLUMNS = 8  # of a tangent when their Gram columns cost passes over the table
 _ENOUGH = 0.02  # stop when a round lowers the log mass by less
 _STEADY = 1e-4  # relative change of the ball's multiplier that ends its search
 
@@ -50,20 +49,18 @@ def optimise(
     """
     t = region.to_choose
     z = np.full(region.free.size, t / region.free.size) if guess is None else guess
-    most = _COLUMNS if problem.gram.affordable else _FEW_COLUMNS
-    order = _largest(z, most) if z.size > recipe.WIDE else np.argsort(-z)
-    # Chosen once: their Gram columns are then all at hand.
-    likely = order[: problem.features.first(region.free[order], most, 1)]
+    order = np.argsort(-z)
+    likely = order[: problem.features.first(region.free[order], _COLUMNS, 1)]
     best: Optimised | None = None
     for _ in range(_ROUNDS):
         problem.allowance.check()
-        constant, weights, next_mu, made = _cut_at(problem, region, d, mu, z, likely)
+        constant, weights, next_mu = _cut_at(problem, region, d, mu, z, likely)
         total, inclusions = inclusion(kappa * weights, t)
         mass = float(total - kappa * constant)
         gain = np.inf if best is None else best.log_mass - mass
         if best is None or gain > 0:
             penalty = d + problem.ridge + mu
-            best = Optimised(constant, weights, penalty, mass, made)
+            best = Optimised(constant, weights, penalty, mass)
         if gain < _ENOUGH:
             break
         z = np.sqrt(z * np.maximum(inclusions, 1e-12)) if gain > 0 else z
@@ -88,7 +85,7 @@ def tangent(
     mu, highest = floor, -np.inf
     best = 0.0, np.zeros(z.size), d + problem.ridge + floor  # no score is negative
     for _ in range(_ROUNDS):
-        constant, weights, next_mu, _ = _cut_at(problem, region, d, mu, z, likely)
+        constant, weights, next_mu = _cut_at(problem, region, d, mu, z, likely)
         height = constant - float(weights @ z)
         if height > highest:
             highest, best = height, (constant, weights, d + problem.ridge + mu)
@@ -105,11 +102,8 @@ def _cut_at(
     mu: float,
     z: Floats,
     likely: NDArray[np.intp],
-) -> tuple[float, Floats, float, Recipe | None]:
-    """Return the cut of beta(z) and the multiplier of the ball for the next round.
-
-    Where the table is wide, how its weights are made, too.
-    """
+) -> tuple[float, Floats, float]:
+    """Return the cut of beta(z) and the multiplier of the ball for the next round."""
     penalty = d + problem.ridge + mu
     features = problem.features
     held = np.concatenate([np.array(region.inside, dtype=np.intp), region.free[likely]])
@@ -117,17 +111,15 @@ def _cut_at(
     share = np.concatenate([np.ones(len(region.inside)), z[likely]])
     share = np.repeat(share, features.widths[held])
     root = np.sqrt(share)
-    wide = features.identity and features.n_columns > recipe.WIDE
-    rows = problem.gram.columns(index, index) if wide else problem.gram.columns(index)
-    block = rows if wide else rows[:, index]
-    matrix = block * root[:, None] * root
+    rows = problem.gram.columns(index)
+    matrix = rows[:, index] * root[:, None] * root
     matrix[np.diag_indices(index.size)] += penalty - d * share
     factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     b = problem.correlations
     gamma = cho_solve(factor, root * b[index], check_finite=False)
     beta = root * gamma
-    product = beta @ rows  # of the columns `index` alone, where the table is wide
-    among = product if wide else product[index]
+    product = beta @ rows
+    among = product[index]
     left = b[index] - among + d * beta
     fixed = left[: inside.size]
     quadratic = float(beta @ among) - d * float(beta @ beta)
@@ -135,29 +127,6 @@ def _cut_at(
     length = float(np.linalg.norm(gamma))
     curved = float(gamma @ cho_solve(factor, gamma, check_finite=False))
     step = length**2 / curved * (length - problem.radius) / problem.radius if curved > 0 else 0.0
-    if wide:
-        made = _wide_weights(problem, index, beta, d, penalty)
-        return constant, made.at(region.free), mu + step, made
     w = b - product
     w[index] = left
-    return constant, features.sum(w**2)[region.free] / penalty, mu + step, None
-
-
-def _wide_weights(
-    problem: Problem, index: NDArray[np.intp], beta: Floats, d: float, penalty: float
-) -> Recipe:
-    held = problem.gram.rows(index)
-
-    def of(part: slice, columns: NDArray[np.intp]) -> Floats:
-        w = problem.correlations[part] - beta @ held.at(part)
-        here = (part.start <= index) & (index < part.stop)
-        w[index[here] - part.start] += d * beta[here]
-        return np.asarray(w[columns - part.start] ** 2 / penalty)
-
-    return Recipe(of, problem.n_columns)
-
-
-def _largest(z: Floats, count: int) -> NDArray[np.intp]:
-    """Return where the largest numbers are, the largest first."""
-    top = np.argpartition(-z, min(count, z.size - 1))[:count]
-    return np.asarray(top[np.argsort(-z[top])])
+    return constant, features.sum(w**2)[region.free] / penalty, mu + step

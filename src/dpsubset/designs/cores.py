@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["cores", "in_parallel", "shares"]
+from dpsubset.checks import whole
+
+__all__ = ["check_jobs", "cores", "in_parallel", "shares", "using"]
+
+_JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)  # cores that may be used
+
+
+def check_jobs(jobs: Any, name: str) -> int | None:
+    """Return how many cores were asked for; None for all, which -1 stands for, too."""
+    if jobs is None or (jobs == -1 and not isinstance(jobs, bool)):
+        return None
+    return whole(jobs, name, 1)
+
+
+@contextmanager
+def using(jobs: int | None) -> Iterator[None]:
+    """Let work in this context use so many cores; None changes nothing."""
+    token = _JOBS.set(_JOBS.get() if jobs is None else jobs)
+    try:
+        yield
+    finally:
+        _JOBS.reset(token)
 
 
 def shares(first: int, last: int, step: int = 1) -> list[tuple[int, int]]:
@@ -23,10 +46,14 @@ def shares(first: int, last: int, step: int = 1) -> list[tuple[int, int]]:
 
 
 def cores() -> int:
-    """Return how many cores this process may use, or OMP_NUM_THREADS if that is less."""
+    """Return how many cores may be used: what this process has, less if fewer are asked for.
+
+    That is by `n_jobs`, or by OMP_NUM_THREADS.
+    """
     known = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    return max(1, min(known or 1, int(asked) if asked.isdigit() and int(asked) else 1 << 16))
+    most = int(asked) if asked.isdigit() and int(asked) else 1 << 16
+    return max(1, min(known or 1, most, _JOBS.get() or 1 << 16))
 
 
 def in_parallel(work: Callable[[Any], None], parts: list[Any]) -> None:

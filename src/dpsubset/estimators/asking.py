@@ -46,6 +46,7 @@ _CALLED = {
     "max_size": "max_features",
     "intercept": "fit_intercept",
     "seed": "random_state",
+    "jobs": "n_jobs",
 }
 _RESULTS = (
     *("support_", "release_", "guarantee_", "classes_"),
@@ -118,6 +119,8 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         After this time of work on the release, refuse with `UnprovenError`: nothing is released,
         and the budget counts as spent. Whether the limit is reached depends on the data, which is
         outside the guarantee. A mechanism object has limits of its own.
+    n_jobs : int, default=None
+        How many cores may be used; all with None or -1. What is drawn does not depend on it.
     random_state : None, int or numpy.random.Generator, default=None
         None draws from the operating system: a real release. Anything else is for experiments
         only; the guarantee then says that it does not protect against anyone who knows the seed.
@@ -145,6 +148,7 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     exclude: Any = ()
     fit_intercept: Any = True
     max_seconds: Any = None
+    n_jobs: Any = None
     random_state: Any = None
     ledger: Any = None
     table_name: Any = None

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 
 from dpsubset.arrays import Floats
@@ -196,4 +195,6 @@ def _shift(odds: Floats, balance: float) -> float:
     """Return what log odds are shifted by so that the second class has its share."""
     if not odds.size:
         return 0.0
+    from scipy.optimize import brentq  # slow to load, and not needed to select
+
     return float(brentq(lambda by: float(expit(odds + by).mean()) - balance, -60.0, 60.0))

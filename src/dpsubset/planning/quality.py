@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from dpsubset.arrays import Floats
 
@@ -36,5 +35,7 @@ def auc(second: NDArray[np.bool_], predicted: Floats) -> float:
     zeros = second.size - ones
     if not ones or not zeros:
         return 0.5
-    ranks = rankdata(predicted)
+    # Ranks from 1; equal predictions share the middle of theirs.
+    _, place, count = np.unique(predicted, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
     return float((ranks[second].sum() - ones * (ones + 1) / 2) / (ones * zeros))

@@ -199,7 +199,7 @@ class Partition:
         scored = verdict.loose > 0.0
         piece.evidence += (min(verdict.excess, 4.0) + 0.5) * (1.0 if scored else self._quick)
         piece.loose = max(piece.loose, verdict.loose)
-        if piece.evidence < self.maker.patience(piece.region):
+        if piece.evidence < self.maker.patience(piece.region, split=piece.optimised):
             return
         loose = piece.loose > _LOOSE and scored and self.maker.bent
         if loose and self.maker.expand(support):
@@ -249,7 +249,7 @@ class Partition:
             return
         assert isinstance(piece, Envelope)
         if not (piece.optimised or self.maker.exact(piece.region)):
-            better = self._optimised(piece.cut, self.maker.guess(piece.cut, self.kappa))
+            better = self._optimised(piece.cut, None)
             if better.log_mass < piece.log_mass - 0.05 or better.peak < piece.peak - 0.05:
                 self._add(better, index)
                 return
@@ -313,6 +313,8 @@ class Partition:
         top = np.argpartition(-log_weights, t - 1)[:t]
         del log_weights
         column = int(top[int(np.argmin(np.abs(shares[top] - 0.5)))])
+        if t > 1:  # the last column's score needs none of this
+            self.maker.expect(region, int(region.free[column]), shares)
         guess = np.delete(shares, column) if piece.optimised else None
         self._remove(index)
         self._place_all(region.split(int(region.free[column])), guess, piece.to_hand_on)
