@@ -264,7 +264,7 @@ def test_every_field_is_an_option_of_the_command(command: str) -> None:
     assert places == sorted(places)
 
 
-COMMANDS = ["schema", "select", "fit", "predict", "plan", "ledger", "audit", "reproduce"]
+COMMANDS = ["schema", "plan", "ledger", "select", "fit", "predict", "audit", "reproduce"]
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -339,7 +339,7 @@ def test_draws_by_rejection_that_change_over(monkeypatch, loss: str, design: str
     """They begin anew in the covering; what was set free before keeps its weight."""
     changes = Changes(monkeypatch, 0, lists=0)
     for maker in (MomentCuts, BendingCuts):
-        monkeypatch.setattr(maker, "patience", lambda self, region: 0.0)
+        monkeypatch.setattr(maker, "patience", lambda self, region, *, split: 0.0)
     assert drawn_afresh(design, loss, 6.0, False, draws=500) >= FALSE_ALARM
     assert changes.made == 500
     assert changes.changed >= 20
@@ -405,7 +405,7 @@ def test_lists_of_bounds(monkeypatch, loss: str, design: str, race: bool, most: 
     """One of all supports, or short ones that regions are split into."""
     lists = force_lists(monkeypatch, most)
     if most < 84:
-        monkeypatch.setattr(BendingCuts, "patience", lambda self, region: 0.0)
+        monkeypatch.setattr(BendingCuts, "patience", lambda self, region, *, split: 0.0)
     assert drawn(design, loss, 8.0, race) >= FALSE_ALARM
     assert lists
 

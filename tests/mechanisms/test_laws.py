@@ -366,8 +366,8 @@ def test_intervals_that_miss_the_score_are_caught(
     shift = 0.5 / CASES[design].kappa(2.0, "replace-one")
     enclose = Problem.enclose
 
-    def shifted(self: Problem, support: Any, gap: float = 0.0) -> tuple[float, float]:
-        low, high = enclose(self, support, gap)
+    def shifted(self: Problem, support: Any, *given: float) -> tuple[float, float]:
+        low, high = enclose(self, support, *given)
         more = shift if 1 in support else 0.0
         return low + more, high + more
 

@@ -160,8 +160,10 @@ def test_coarse_fits_leave_the_law(loss: str, race: bool, monkeypatch: pytest.Mo
     case, scores = make_hard_case("nearly copied", loss), hard_scores("nearly copied", loss)
     enclose, widths, narrowed = Problem.enclose, [], []
 
-    def watched(self: Problem, support: Any, gap: float = 0.0) -> tuple[float, float]:
-        low, high = enclose(self, support, gap)
+    def watched(
+        self: Problem, support: Any, gap: float = 0.0, *given: float
+    ) -> tuple[float, float]:
+        low, high = enclose(self, support, gap, *given)
         (widths if gap else narrowed).append(high - low)
         return low, high
 

@@ -184,7 +184,7 @@ def test_a_proven_list_with_a_tail_keeps_the_law(monkeypatch, kind, epsilon, cou
     monkeypatch.setattr(
         Partition, "_adopt", lambda self, *a: (adopted.append(1), true_adopt(self, *a))[1]
     )
-    monkeypatch.setattr(MomentCuts, "patience", lambda self, region: 0.0)
+    monkeypatch.setattr(MomentCuts, "patience", lambda self, region, *, split: 0.0)
     given = problem(3, correlated=True)
     mechanism = kind(epsilon=epsilon)
     supports, logs = mechanism.probabilities(given)

@@ -11,7 +11,7 @@ from typing import Any
 from dpsubset.certificate.fingerprint import check_schema_file, fingerprints
 from dpsubset.certificate.spending import find_spend, same_question
 from dpsubset.data import Schema
-from dpsubset.errors import InputError
+from dpsubset.errors import InputError, without_context
 from dpsubset.privacy import Guarantee
 from dpsubset.privacy.guarantee import rounded_up
 from dpsubset.privacy.ledger import Ledger, LedgerLike, as_ledger
@@ -254,6 +254,7 @@ def _charged(ledger: Ledger, record: Mapping[str, Any]) -> str:
     )
 
 
+@without_context
 def _described(
     schema: Schema | str | Path, record: Mapping[str, Any], names: Sequence[str] | None
 ) -> str:

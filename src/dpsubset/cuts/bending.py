@@ -33,6 +33,8 @@ _MEMORY = 1 << 30  # bytes of their moments
 class BendingCuts(DualCuts):
     """Cuts of minorants by elimination, and dual points where those do better."""
 
+    sharpens = True
+
     @property
     def parted(self) -> bool:  # type: ignore[override]
         """Fits begin with parts, minorants with all supports together."""

@@ -76,6 +76,7 @@ class CutMaker(ABC):
     starts: ClassVar[int] = 2  # greedy starts that pay where columns of a support are exchanged
     parted: ClassVar[bool] = True  # whether to begin with the parts around a good support pays
     searchable: ClassVar[bool] = False  # whether long lists of the best can be proven in time
+    sharpens: ClassVar[bool] = False  # whether `sharpen` can be of use
     bent: bool = False  # whether minorants serve by now: `expand` adds to them
 
     def __init__(self, problem: Problem) -> None:

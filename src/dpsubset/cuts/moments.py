@@ -51,6 +51,7 @@ class MomentCuts(CutMaker):
 
     starts = 32
     searchable = True
+    sharpens = True
 
     def __init__(self, problem: Problem, *, hard: bool = False) -> None:
         super().__init__(problem)
