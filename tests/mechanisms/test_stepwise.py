@@ -108,10 +108,15 @@ def p_value(drawn: Any, claimed: Any, given: Problem, count: int) -> float:
     expected = count * np.exp(logs)
     usual = expected >= 5
     seen = np.array([counts[tuple(s)] for s in supports.tolist()])
-    a = np.append(seen[usual], count - seen[usual].sum())
-    b = np.append(expected[usual], count - expected[usual].sum())
-    kept = b > 1e-9
-    return float(chisquare(a[kept], b[kept] * a[kept].sum() / b[kept].sum()).pvalue)
+    a, b = seen[usual].astype(float), expected[usual]
+    rest = count - b.sum()
+    if rest >= 5:
+        a, b = np.append(a, count - a.sum()), np.append(b, rest)
+    else:  # too rare for a cell of their own
+        least = int(np.argmin(b))
+        a[least] += count - a.sum()
+        b[least] += rest
+    return float(chisquare(a, b * a.sum() / b.sum()).pvalue)
 
 
 def test_twin_another_distribution_is_noticed() -> None:
