@@ -22,6 +22,7 @@ from benchmarks.hardness_cells import Cell, all_cells
 from benchmarks.hardness_page import read_lines, write_page
 from benchmarks.hardness_pictures import draw
 from benchmarks.hardness_real import TABLES
+from benchmarks.hardness_times import fitted
 from benchmarks.hardness_worker import Worker
 from dpsubset.errors import InputError, MissingExtraError
 from dpsubset.version import __version__
@@ -161,6 +162,8 @@ def command(arguments: Sequence[str] | None = None) -> None:
         lines = read_lines(given.output)
         write_page(lines, PAGE)
         draw(lines, FIGURE)
+        for kind, numbers in fitted(x for x in lines if x["label"] == given.label).items():
+            print(f"{kind}: {numbers}")
     except (InputError, MissingExtraError) as error:
         parser.error(str(error))
 

@@ -24,9 +24,9 @@ class Fitted(NamedTuple):
 
 
 FITTED = {
-    "squared": Fitted(-10.0, 0.37, 0.72, 0.19, 0.42, 3.4),
-    "bent": Fitted(-8.8, 0.61, 0.41, 0.12, 0.25, 2.9),
-    "straight": Fitted(-12.1, 0.76, 0.51, 0.35, 0.34, 3.0),
+    "squared": Fitted(-9.53, 0.21, 0.76, 0.14, 0.28, 2.1),
+    "bent": Fitted(-13.82, 1.0, 0.55, 0.24, 0.54, 2.6),
+    "straight": Fitted(-13.92, 0.94, 0.61, 0.26, 0.23, 2.6),
 }
 _FIT = 1e-7  # seconds of a fit for each of its entries
 
@@ -58,9 +58,9 @@ def expected(
     Where supports are few, it takes no longer than to score all of them.
 
     >>> print(expected("bent", 5000, 70, 8, 3.0, 10**9))
-    less than a second on most tables, some 9 seconds or more on some
+    less than a second on most tables, some 8 seconds or more on some
     >>> print(expected("straight", 50_000, 500, 8, 10.0, 10**17))
-    some 20 seconds on most tables, 6 minutes or more on some
+    some 10 seconds on most tables, 3 minutes or more on some
     """
     fitted = FITTED[kind]
     log_usual = (
