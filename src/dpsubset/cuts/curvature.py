@@ -117,8 +117,7 @@ def sparse_diagonal(problem: Problem) -> Floats | None:
     weights = np.linalg.solve(inner, across.T)  # (|include|, p)
     lost = 1e-10 * scale * (problem.to_choose + include.size)
     own, largest = np.zeros(free.size), np.zeros((free.size, problem.to_choose - 1))
-    starts = range(0, free.size, _AT_ONCE)
-    for first in starts:
+    for first in range(0, free.size, _AT_ONCE):
         some = free[first : first + _AT_ONCE]
         mine = design.take(some)
         for then in range(first, free.size, _AT_ONCE):

@@ -15,7 +15,7 @@ from dpsubset.cuts.recipe import Recipe
 from dpsubset.cuts.region import Region
 from dpsubset.problem import Problem
 
-__all__ = ["Cut", "CutMaker", "largest"]
+__all__ = ["Cut", "CutMaker", "at_best_multiplier", "largest"]
 
 
 def largest(weights: Floats, count: int) -> float:
@@ -66,6 +66,19 @@ class Cut:
         kept = np.isin(self.region.free, part.free, assume_unique=True)
         constant = self.constant - float(self.weights[taken].sum())
         return Cut(part, constant, self.weights[kept], point=self.point)
+
+
+def at_best_multiplier(
+    problem: Problem, constant: float, fixed: float, reached: float
+) -> tuple[float, float]:
+    """Return a dual point's constant, and the penalty, at the best multiplier of the ball (T10).
+
+    `fixed` are the squared products of the columns inside, `reached` those of a support.
+    """
+    penalty = max(problem.ridge, np.sqrt(reached) / (2 * problem.radius), 1e-150)
+    constant -= (penalty - problem.ridge) * problem.radius**2
+    constant -= fixed / (4 * penalty) + problem.slack / 2
+    return constant, penalty
 
 
 class CutMaker(ABC):

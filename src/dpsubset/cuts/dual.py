@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.cuts import recipe
-from dpsubset.cuts.cut import Cut, CutMaker, largest
+from dpsubset.cuts.cut import Cut, CutMaker, at_best_multiplier, largest
 from dpsubset.cuts.descent import descend
 from dpsubset.cuts.dual_at_hand import Moves, Surrogate
 from dpsubset.cuts.moments import MomentCuts
@@ -313,9 +313,7 @@ class DualCuts(CutMaker):
             reached = fixed + largest(free, region.to_choose) + largest(partial, region.keep)
         else:
             reached = fixed + float(share @ free)
-        penalty = max(problem.ridge, np.sqrt(reached) / (2 * problem.radius), 1e-150)
-        constant = point.constant - (penalty - problem.ridge) * problem.radius**2
-        constant -= fixed / (4 * penalty) + problem.slack / 2
+        constant, penalty = at_best_multiplier(problem, point.constant, fixed, reached)
         weights, others = free / (4 * penalty), partial / (4 * penalty)
         return Cut(region, constant, weights, others, point.fit.point)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.cuts.cut import Cut, largest
+from dpsubset.cuts.cut import Cut, at_best_multiplier, largest
 from dpsubset.cuts.recipe import Recipe, slices
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
@@ -175,9 +175,7 @@ class Moves:
             reached = fixed + largest(free, region.to_choose) + largest(partial, region.keep)
         else:
             reached = fixed + float(shares @ free)
-        penalty = max(problem.ridge, np.sqrt(reached) / (2 * problem.radius), 1e-150)
-        constant -= (penalty - problem.ridge) * problem.radius**2
-        constant -= fixed / (4 * penalty) + problem.slack / 2
+        constant, penalty = at_best_multiplier(problem, constant, fixed, reached)
         made = Recipe(lambda part, columns: squares.of(part, columns) / (4 * penalty), squares.p)
         slim = made if features.identity else None
         free /= 4 * penalty

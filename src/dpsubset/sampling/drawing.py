@@ -82,8 +82,8 @@ class _Samplers:
         few = narrow and 2 <= problem.to_choose < k and n * p * p <= _ROWS
         self._walkable = few and bends(problem) and not listed
         self._quick = self._walkable and one_pass(problem) <= _QUICK
-        self._dull = maker.sharpens and not (listed or self._walkable)
-        self._dull = self._dull and sparse_affordable(problem)
+        unlisted = not (listed or self._walkable)
+        self._dull = maker.sharpens and unlisted and sparse_affordable(problem)
         blocks = not problem.features.identity
         at_once = _SOON if self._bending else _SOON_BLOCKS if blocks else _AT_ONCE
         if self._walkable and one_pass(problem) <= at_once:
