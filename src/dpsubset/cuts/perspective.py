@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +18,13 @@ from dpsubset.problem import Problem
 
 __all__ = ["Optimised", "optimise", "tangent"]
 
-_ROUNDS = 12
+_ROUNDS = 12  # of the search for the ball's multiplier
+_STEPS = 40  # of Newton, at most; a dozen mostly do
+_HALVINGS = 8  # of a step that lowers the log mass by too little
+_EXPECTED = 0.1  # of what the slope promises a step must bring
 _COLUMNS = 640  # columns that carry coefficients; the others keep zero, which is always valid
 _FEW_COLUMNS = 8  # of a tangent when their Gram columns cost passes over the table
-_ENOUGH = 0.02  # stop when a round lowers the log mass by less
+_ENOUGH = 0.02  # stop when a step lowers the log mass by less
 _STEADY = 1e-4  # relative change of the ball's multiplier that ends its search
 
 
@@ -43,31 +48,208 @@ def optimise(
     mu: float,
     guess: Floats | None,
 ) -> Optimised:
-    """Lower the log mass of exp(-kappa cut) over the region by rounds of z -> beta(z) -> z.
+    """Lower the log mass of exp(-kappa cut) over the region by Newton's steps.
 
-    Every round gives a valid cut whatever z is; the best one is returned.
+    The log mass is convex in the coefficients and the multiplier together (T12), and every point
+    gives a valid cut. It begins at the better of two fits: with guessed inclusions, and of all.
     """
     t = region.to_choose
     z = np.full(region.free.size, t / region.free.size) if guess is None else guess
     order = np.argsort(-z)
     likely = order[: problem.features.first(region.free[order], _COLUMNS, 1)]
-    best: Optimised | None = None
-    for _ in range(_ROUNDS):
+    masses = _Masses(problem, region, d, kappa, likely)
+    penalty, least = d + problem.ridge + mu, d + problem.ridge + floor
+    fits = (masses.fitted(some, penalty) for some in (z[likely], np.ones(likely.size)))
+    now = min((masses.at(beta, penalty) for beta in fits), key=lambda point: point.cut.log_mass)
+    for _ in range(_STEPS):
         problem.allowance.check()
-        constant, weights, next_mu = _cut_at(problem, region, d, mu, z, likely)
-        total, inclusions = inclusion(kappa * weights, t)
-        mass = float(total - kappa * constant)
-        gain = np.inf if best is None else best.log_mass - mass
-        if best is None or gain > 0:
-            penalty = d + problem.ridge + mu
-            best = Optimised(constant, weights, penalty, mass)
+        after = masses.lower(now, least)
+        if after is None:
+            break
+        gain, now = now.cut.log_mass - after.cut.log_mass, after
         if gain < _ENOUGH:
             break
-        z = np.sqrt(z * np.maximum(inclusions, 1e-12)) if gain > 0 else z
-        z = np.minimum(z, 1.0)
-        mu = max(floor, next_mu)
-    assert best is not None
-    return best
+    # Predictions stay within those of the ball, as rounding asks (T19); at the optimum they do.
+    most = problem.radius * np.sqrt(problem.size)
+    long = masses.length(now.beta) / max(most, 1e-300)
+    return now.cut if long <= 1.0 else masses.at(now.beta / long, now.penalty).cut
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """Coefficients and a penalty, with the cut that they give."""
+
+    beta: Floats
+    penalty: float
+    left: Floats  # of the correlations, on the columns that carry coefficients
+    cut: Optimised
+    shares: Floats  # inclusion probabilities of the free features
+
+
+@dataclass(frozen=True, eq=False)
+class _Masses:
+    """The log mass of one region as a function of coefficients and the penalty, T12's phi."""
+
+    problem: Problem
+    region: Region
+    d: float
+    kappa: float
+    likely: NDArray[np.intp]  # of the free features, those that carry coefficients
+
+    @cached_property
+    def _held(self) -> NDArray[np.intp]:
+        """The features that carry coefficients, those inside first."""
+        inside = np.array(self.region.inside, dtype=np.intp)
+        return np.concatenate([inside, self.region.free[self.likely]])
+
+    @cached_property
+    def _index(self) -> NDArray[np.intp]:
+        return self.problem.features.columns(self._held)
+
+    @cached_property
+    def _inside(self) -> int:
+        """How many of the columns belong to features inside."""
+        return self.problem.features.columns(self.region.inside).size
+
+    @cached_property
+    def _widths(self) -> NDArray[np.intp]:
+        return self.problem.features.widths[self._held]
+
+    @cached_property
+    def _rows(self) -> Floats:
+        return self.problem.gram.columns(self._index)
+
+    @cached_property
+    def _matrix(self) -> Floats:
+        """X'X - d I of the columns that carry coefficients."""
+        out = self._rows[:, self._index].copy()
+        out[np.diag_indices(self._index.size)] -= self.d
+        return out
+
+    def _spread(self, inside: float, free: Floats) -> Floats:
+        """Return a value for the features inside and one for each likely one as values a column."""
+        values = np.concatenate([np.full(len(self.region.inside), inside), free])
+        return np.repeat(values, self._widths)
+
+    def _summed(self, values: Floats) -> Floats:
+        """Return sums over each feature's columns, given to all of them, along the last axis."""
+        if self.problem.features.identity:
+            return values
+        starts = np.cumsum(self._widths) - self._widths
+        return np.repeat(np.add.reduceat(values, starts, axis=-1), self._widths, axis=-1)
+
+    def length(self, beta: Floats) -> float:
+        """Return the sum of the norms of the features' coefficients."""
+        norms = np.sqrt(self._summed(beta**2))
+        return float((norms / np.repeat(self._widths, self._widths)).sum())
+
+    def fitted(self, likely: Floats, penalty: float) -> Floats:
+        """Return the coefficients that are best if inclusions stay as they are."""
+        root = np.sqrt(self._spread(1.0, likely) / penalty)
+        matrix = self._matrix * root[:, None] * root
+        matrix[np.diag_indices(root.size)] += 1.0
+        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        b = self.problem.correlations[self._index]
+        return np.asarray(root * cho_solve(factor, root * b, check_finite=False))
+
+    def at(self, beta: Floats, penalty: float) -> _Point:
+        """Return the cut of some coefficients."""
+        problem, index = self.problem, self._index
+        product = beta @ self._rows
+        w = problem.correlations - product
+        w[index] += self.d * beta
+        left = w[index]
+        fixed = left[: self._inside]
+        quadratic = float(beta @ product[index]) - self.d * float(beta @ beta)
+        mu = penalty - self.d - problem.ridge
+        constant = problem.energy - quadratic - mu * problem.radius**2
+        constant -= float(fixed @ fixed) / penalty
+        weights = problem.features.sum(w**2)[self.region.free] / penalty
+        total, shares = inclusion(self.kappa * weights, self.region.to_choose)
+        mass = float(total) - self.kappa * constant
+        return _Point(beta, penalty, left, Optimised(constant, weights, penalty, mass), shares)
+
+    def lower(self, now: _Point, least: float) -> _Point | None:
+        """Return the point after a step of Newton, None where it does not go down."""
+        try:
+            along, more, slope = self._step(now, least)
+        except np.linalg.LinAlgError:  # numbers too large or too small for a step
+            return None
+        share = 1.0
+        for _ in range(_HALVINGS):
+            after = self.at(now.beta + share * along, now.penalty + share * more)
+            if after.cut.log_mass <= now.cut.log_mass + _EXPECTED * share * slope:
+                return after if after.cut.log_mass < now.cut.log_mass else None
+            share /= 2
+        return None
+
+    def _step(self, now: _Point, least: float) -> tuple[Floats, float, float]:
+        """Return the step in coefficients and penalty, and the slope along it (T12.5).
+
+        The derivatives are exact but for the inclusions' covariances, which are diagonal less a
+        product of two vectors.
+        """
+        M, v, rho, r = self._matrix, now.left, now.penalty, self.problem.radius
+        twice = 2 * self.kappa
+        each = self._spread(1.0, now.shares[self.likely])
+        spread, total = _covariance(now.shares)
+        vary = self._spread(0.0, spread[self.likely]) * twice / rho
+        alpha, e = each * twice / rho, vary * v
+
+        def curved(x: Floats) -> Floats:
+            return e * (self._summed(v * x) * (twice / rho)) - e * (float(e @ x) / total)
+
+        q = (alpha * v + curved(v) / 2) / rho
+        s = float(alpha @ v**2 + v @ curved(v) / 4) / rho**2
+        gradient = twice * now.beta - alpha * v  # of which M times is the slope in beta
+        slope = self.kappa * (r**2 - float(each @ v**2) / rho**2)
+        solve = self._solver(alpha, vary * twice / rho, v)
+        Me, along_e = M @ e, solve(e)
+        short = total - float(Me @ along_e)
+
+        def newton(x: Floats) -> Floats:
+            y = solve(x)
+            return y + along_e * (float(Me @ y) / short) if short > 1e-9 * total else y
+
+        Mq, along_q, along = M @ q, newton(q), newton(gradient)
+        curve = s - float(Mq @ along_q)
+        more = (float(Mq @ along) - slope) / curve if curve > 1e-12 * s else 0.0
+        more = min(max(more, least - rho), 2 * rho)
+        step = -(along + more * along_q)
+        return step, more, float((M @ gradient) @ step) + slope * more
+
+    def _solver(self, alpha: Floats, vary: Floats, v: Floats) -> Callable[[Floats], Floats]:
+        """Return x -> (2 kappa + (alpha + vary v v') M)^-1 x, v v' feature by feature."""
+        M, twice = self._matrix, 2 * self.kappa
+        norms = self._summed(v**2)
+        root = np.sqrt(alpha)
+        unit = v / np.sqrt(np.maximum(norms, 1e-300))
+        raised = (np.sqrt(alpha + vary * norms) - root) * unit
+
+        def rooted(x: Floats) -> Floats:
+            return np.asarray(x * root + self._summed(x * unit) * raised)
+
+        matrix = rooted(rooted(M).T)
+        matrix[np.diag_indices(v.size)] += twice
+        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+
+        def solve(x: Floats) -> Floats:
+            inner = cho_solve(factor, rooted(M @ x), check_finite=False)
+            return np.asarray((x - rooted(inner)) / twice)
+
+        return solve
+
+
+def _covariance(shares: Floats) -> tuple[Floats, float]:
+    """Return c and its sum, with diag(c) - cc'/sum(c) near the inclusions' covariances.
+
+    Its diagonal is theirs; so is every row's sum, 0: a support has as many features as another.
+    """
+    own = shares * (1.0 - shares)
+    c = own
+    for _ in range(5):
+        c = own / (1.0 - np.minimum(c / max(float(c.sum()), 1e-300), 0.5))
+    return c, max(float(c.sum()), 1e-300)
 
 
 def tangent(

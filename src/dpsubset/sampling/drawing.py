@@ -29,7 +29,8 @@ _SOON_BLOCKS = (
 )
 _REFINED = 12  # refinements of a partition in one draw before a covering is tried
 _QUICK = 12.0  # seconds in which all supports may be bounded one by one
-_DESCENT = 2e-7  # seconds of a refinement by fits, for each entry of the table
+_TRIED = 1.0  # seconds in which a covering is tried, or a little less
+_DESCENT = 1e-6  # seconds of a refinement by fits, for each entry of the table
 _FEWEST = 2  # refinements by fits that are made in any case
 _BY_MOMENTS = 0.05  # seconds of a refinement by moments, or a little more
 _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
@@ -62,9 +63,10 @@ def _drawn(support: Support | None) -> Support:
 class _Samplers:
     """Samplers one after the other, the next one where a draw from the last takes long.
 
-    First a partition whose cuts come from fits (or moments), then one with minorants where the loss
-    bends, then a covering. A draw by rejection may be given up and begun anew: its tries do not
-    know of each other. A race goes on in the next sampler at the time that it has reached.
+    First a partition whose cuts come from fits (or moments), for about as long as it takes to try a
+    covering; then that; and where it does not do, a partition with minorants, if the loss bends. A
+    draw by rejection may be given up and begun anew: its tries do not know of each other. A race
+    goes on in the next sampler at the time that it has reached.
     """
 
     def __init__(
@@ -95,8 +97,8 @@ class _Samplers:
             self._most = min(max(p * p / _PAIRS, _REFINED), 2 * _REFINED)
             if not problem.gram.affordable:  # minorants see few columns then
                 self._most = _REFINED_DULL if self._dull else _REFINED_WIDE
-            elif self._quick:  # no longer than a covering would take
-                cost = one_pass(problem) / (_DESCENT * n * p)
+            elif self._walkable:  # no longer than it takes to try a covering
+                cost = min(one_pass(problem), _TRIED) / (_DESCENT * n * p)
                 self._most = min(max(cost, _FEWEST), _REFINED)
         elif self._walkable:
             most = _REFINED_QUICK if self._quick else _REFINED_BY_MOMENTS
@@ -135,22 +137,20 @@ class _Samplers:
         """Go on with the next sampler; the last partition goes on without limit."""
         maker = before.maker
         after: Partition | Covering = before
-        if self._bending and not self._quick:
+        if self._walkable:
+            self._walkable = False
+            covering = self._covering(maker)
+            if covering.settled:
+                after = covering
+        if after is before and self._bending:
             self._bending = False
             maker.expand(before.seed)
             if self._dull:
                 maker.sharpen()
-            self._dull = False
             after = Partition(self._problem, self._kappa, self._allowance, maker)
-            self._most = _REFINED if self._walkable else math.inf
-        elif self._dull:
-            self._dull, self._most = False, math.inf
-            if maker.sharpen():
-                before.begin_again()
-        elif self._walkable:
-            covering = self._covering(maker)
-            self._walkable, self._most = False, math.inf
-            after = covering if covering.settled else before
+        elif after is before and self._dull and maker.sharpen():
+            before.begin_again()
+        self._most, self._dull = math.inf, False
         if after is not before:
             after.adopt(before.singles, before.single_weights)
         self._serving = after
