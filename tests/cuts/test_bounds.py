@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 from oracle import KINDS, Case, chi_square, random_case, sizes
 from regions import listed, margin, random_region
+from scipy.optimize import minimize
 
 from dpsubset import Problem
 from dpsubset.cuts import Cut
 from dpsubset.cuts.curvature import curvature, smallest_eigenvalue, steady
 from dpsubset.cuts.moments import MomentCuts
+from dpsubset.cuts.perspective import _covariance
 from dpsubset.cuts.reduced import extension_scores, multiplier, reduce
 from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import start
@@ -139,6 +141,73 @@ def test_optimised_cuts_are_worth_their_price() -> None:
     better = maker.optimised(cheap, kappa, None)
     masses = [log_total(kappa * cut.weights, 4) - kappa * cut.constant for cut in (cheap, better)]
     assert masses[1] < masses[0] - 1
+
+
+def hard_case(kind: str) -> tuple[Problem, float]:
+    """Return a problem where rounds of best responses go round in circles, and a large kappa."""
+    rng = np.random.default_rng(5)
+    n, p = 2000, 24
+    X = rng.normal(size=(n, p))
+    if kind == "autoregressive":
+        for j in range(1, p):
+            X[:, j] = 0.95 * X[:, j - 1] + np.sqrt(1 - 0.95**2) * X[:, j]
+    elif kind == "dependent":  # every fourth column is the sum of the three before
+        X[:, 3::4] = -(X[:, 0::4] + X[:, 1::4] + X[:, 2::4])
+    y = X[:, [2, 9, 17]] @ [1.0, -0.8, 0.6] + rng.normal(size=n)
+    y /= np.abs(y).max()
+    groups = [[j, j + 1, j + 2] for j in range(0, p, 3)] if kind == "blocks" else None
+    X = np.clip(X / 4, -0.5, 0.5)
+    return Problem(
+        X, y, size=4, x_bound=1.0, y_bound=1.0, radius=0.8, ridge=5.0, groups=groups
+    ), 40.0
+
+
+def log_mass(problem: Problem, region: Region, d: float, kappa: float, x: np.ndarray) -> float:
+    """Return T12's phi at coefficients and the logarithm of a multiplier, written out."""
+    beta, mu = x[:-1], float(np.exp(x[-1]))
+    M = problem.gram.full() - d * np.eye(beta.size)
+    left = problem.correlations - M @ beta
+    gains = problem.features.sum(left**2) / (d + problem.ridge + mu)
+    constant = problem.energy - beta @ M @ beta - mu * problem.radius**2
+    constant -= gains[list(region.inside)].sum()
+    return float(log_total(kappa * gains[region.free], region.to_choose)) - kappa * constant
+
+
+def above_the_optimum(kind: str, **options: int) -> float:
+    """Return how far the log mass of an optimised cut is above the best that SciPy finds."""
+    problem, kappa = hard_case(kind)
+    region = root(problem)
+    maker = MomentCuts(problem)
+    maker.settle(start(maker))
+    cut = maker.mixed(region, kappa, None, **options)[0]
+    mass = log_total(kappa * cut.weights, region.to_choose) - kappa * cut.constant
+    gram = problem.gram.full() + 50.0 * np.eye(problem.features.n_columns)
+    found = minimize(
+        lambda x: log_mass(problem, region, maker.curvature(), kappa, x),
+        np.append(np.linalg.solve(gram, problem.correlations), np.log(50.0)),
+        method="L-BFGS-B",
+        options={"maxiter": 3000, "maxfun": 300_000},
+    )
+    return float(mass - found.fun)
+
+
+@pytest.mark.parametrize("kind", ["autoregressive", "dependent", "independent", "blocks"])
+def test_the_best_cut_is_reached(kind: str) -> None:
+    """No minimiser that is given as much time as it likes finds less mass (T12.5)."""
+    assert above_the_optimum(kind) < 0.3
+
+
+@pytest.mark.parametrize("kind", ["autoregressive", "dependent", "blocks"])
+def test_a_descent_that_ends_too_early_would_be_noticed(kind: str) -> None:
+    assert above_the_optimum(kind, steps=0) > 1.0
+
+
+def test_covariances_of_inclusions() -> None:
+    """Where one place is left to share they are exact, but for how c is found."""
+    shares = np.array([0.4, 0.3, 0.2, 0.1])
+    c, total = _covariance(shares)
+    exact = np.diag(shares) - np.outer(shares, shares)
+    np.testing.assert_allclose(np.diag(c) - np.outer(c, c) / total, exact, atol=2e-3)
 
 
 # ---- curvature --------------------------------------------------------------------------------

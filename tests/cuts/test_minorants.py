@@ -296,6 +296,63 @@ def test_better_and_listed_are_below_the_scores(name: str) -> None:
     assert (maker.raised(listed) <= lows + 1e-12).all()
 
 
+def highest_above(name: str, kind: str, seed: int) -> tuple[float, int]:
+    """Return by how much a cut of expansions at mixtures is above a score, and their number."""
+    given = small_problem(name, kind, seed)
+    maker = BendingCuts(given)
+    supports = supports_of(given)
+    scores = [given.score(s) for s in supports]
+    assert maker.expand(supports[int(np.argmax(scores))])  # far from where the mass is
+    region = root(given)
+    place = {int(j): k for k, j in enumerate(region.free)}
+    worst = -np.inf
+    for kappa in (1.0, 30.0, 1000.0):
+        maker._calls = 0
+        cut = maker.optimised(maker.cheap(region), kappa / given.sensitivity())
+        for support, score in zip(supports, scores, strict=True):
+            free = [place[j] for j in support if j in place]
+            worst = max(worst, cut.constant - cut.weights[free].sum() - score)
+    return worst - 4 * given.slack, len(maker._mixed)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("name", ["huber:0.3", "logistic", "huber_hinge", "moved logistic"])
+def test_cuts_of_expansions_at_mixtures_are_below_the_scores(name: str, kind: str) -> None:
+    found = [highest_above(name, kind, seed) for seed in range(4)]
+    assert max(above for above, _ in found) <= 0.0
+    if "logistic" in name:
+        assert sum(count for _, count in found) > 0  # they were used
+
+
+def test_expansions_at_mixtures_that_are_too_high_would_be_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def raised(problem: Problem, t0: np.ndarray, limit: np.ndarray) -> Any:
+        value, slope, gamma = row_curvature(problem, t0, limit)
+        return value, slope, 3.0 * gamma
+
+    monkeypatch.setattr("dpsubset.cuts.minorant.row_curvature", raised)
+    assert max(highest_above("logistic", "dense", seed)[0] for seed in range(4)) > 0.0
+
+
+@pytest.mark.parametrize("name", ["logistic", "huber:0.3", "huber_hinge"])
+def test_a_minorant_at_its_own_mixture_is_the_dual_cut(name: str) -> None:
+    """Weights and constant are those of the slopes there (T40.5)."""
+    given = small_problem(name, "dense", 3)
+    rng = np.random.default_rng(8)
+    columns = np.arange(given.features.n_columns)
+    beta = rng.uniform(-0.1, 0.1, columns.size)
+    below = Minorant(given, columns, beta, reach(given))
+    t0 = given.design.take(columns) @ beta
+    a = given.loss.slopes(given.y, t0)
+    G = below.gram.full()
+    np.testing.assert_allclose(
+        below.correlations - G @ beta, -given.design.correlate(a) / 2, atol=1e-9
+    )
+    constant = -float(given.loss.conjugate(given.y, a).sum())
+    assert below.energy - beta @ G @ beta == pytest.approx(constant, abs=1e-8)
+
+
 def test_reach_counts_the_entries_of_a_feature_together() -> None:
     case = blocks("logistic", 5, size=3, include=(2,))
     problem = problem_of(case)

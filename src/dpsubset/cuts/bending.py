@@ -16,6 +16,7 @@ from dpsubset.cuts.dual import DualCuts
 from dpsubset.cuts.listing import list_region
 from dpsubset.cuts.minorant import Evened, Expansions, reach
 from dpsubset.cuts.moments import MomentCuts
+from dpsubset.cuts.perspective import Optimised
 from dpsubset.cuts.recipe import Recipe
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
@@ -26,6 +27,9 @@ __all__ = ["BendingCuts"]
 _MOST = 12  # minorants that are held; the oldest but one goes
 _COMPARED = 3  # descents over dual points before it is known whether they are of use
 _EVENS = 16  # minorants of one curvature that are held
+_MIXTURES = 4  # expansions for the best cut of one region
+_BETTER = 0.5  # nats that make an expansion, or a dual point, worth its price
+_MIXED = 3  # of these that are held
 _COARSE = 1e-6  # gap of a fit that is only expanded at, relative
 _MEMORY = 1 << 30  # bytes of their moments
 
@@ -52,6 +56,8 @@ class BendingCuts(DualCuts):
         self._seen: set[tuple[int, ...]] = set()
         self._evens: OrderedDict[tuple[int, ...], tuple[MomentCuts, float] | None] = OrderedDict()
         self._compared = self._won = 0
+        self._mixed: list[MomentCuts] = []  # expanded at the coefficients of envelopes
+        self._calls = 0
         each = 8 * min(problem.features.n_columns, 2048) ** 2 + 16 * problem.n_rows
         self._most = max(2, min(_MOST, _MEMORY // max(each, 1)))
 
@@ -162,7 +168,7 @@ class BendingCuts(DualCuts):
         worst: float = np.inf,
         near: Floats | None = None,
     ) -> Cut:
-        """Optimise the two minorants that promise most, and at first a dual point, too."""
+        """Optimise the minorants that promise most, and at first a dual point, too."""
         region, t = cut.region, cut.region.to_choose
         if not self._below:
             if self._last(region) and self._evens.get(region.inside):  # nearly the score itself
@@ -173,14 +179,38 @@ class BendingCuts(DualCuts):
             return float(inclusion(kappa * c.weights, t)[0]) - kappa * c.constant
 
         promising = sorted(self._below, key=lambda cuts: -cuts.bound(region).least)[:2]
-        found = [cuts.optimised(cut, kappa, guess, worst=worst) for cuts in promising]
-        best = min(found, key=mass)
-        if self._compared < _COMPARED or self._won:
+        if self._mixed:
+            ready = [*promising, *self._mixed]
+            first = [cuts.mixed(region, kappa, guess, 0)[1].log_mass for cuts in ready]
+            promising = [ready[k] for k in np.argsort(first)[:2]]
+        found = [cuts.mixed(region, kappa, guess) for cuts in promising]
+        best, mixture = min(found, key=lambda made: made[1].log_mass)
+        self._calls += 1
+        if self.problem.gram.affordable and self._calls.bit_count() == 1:  # 1, 2, 4, 8, ...
+            best = self._expand_mixture(best, mixture, kappa, guess)
+        if not self._mixed and (self._compared < _COMPARED or self._won):
             dual = super().optimised(super().bound(region), kappa, guess, worst=worst, near=near)
             self._compared += 1
-            if mass(dual) < mass(best) - 0.5:
+            if mass(dual) < mass(best) - _BETTER:
                 self._won += 1
                 best = dual
+        return best
+
+    def _expand_mixture(
+        self, best: Cut, found: Optimised, kappa: float, guess: Floats | None
+    ) -> Cut:
+        """Expand where a region's best cut has its coefficients, as long as that pays (T40)."""
+        assert self._expansions is not None
+        for _ in range(_MIXTURES):
+            assert found.mixture is not None
+            cuts = MomentCuts(self._expansions.mixed(*found.mixture))
+            cuts.share_multipliers(self._below[-1])
+            cut, made = cuts.mixed(best.region, kappa, guess)
+            gain = found.log_mass - made.log_mass
+            if gain < _BETTER:
+                break
+            best, found = cut, made
+            self._mixed = [*self._mixed[1 - _MIXED :], cuts]
         return best
 
     def listed(self, region: Region) -> tuple[NDArray[np.int64], Floats] | None:
@@ -188,13 +218,14 @@ class BendingCuts(DualCuts):
         if not self._below:
             return None
         supports, lows = list_region(self._below[0], region)
-        for cuts in self._below[1:]:
-            lows = np.maximum(lows, cuts.scores(supports))
-        return supports, lows - self.problem.slack
+        lows = lows - self.problem.slack
+        return supports, np.maximum(lows, self.raised(supports)) if self._below[1:] else lows
 
-    def raised(self, supports: NDArray[np.int64]) -> Floats:
-        """Return the bounds of the last minorant on some supports."""
-        return self._below[-1].scores(supports) - self.problem.slack
+    def raised(self, supports: NDArray[np.int64], *, last: bool = False) -> Floats:
+        """Return the highest bounds of all minorants on some supports, or those of the last."""
+        some = self._below[-1:] if last else self._below
+        lows = np.max([cuts.scores(supports) for cuts in some], axis=0)
+        return np.asarray(lows - self.problem.slack)
 
     def patience(self, region: Region, *, split: bool) -> float:
         if not self._below:

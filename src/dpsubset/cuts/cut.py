@@ -126,7 +126,7 @@ class CutMaker(ABC):
         """Return a bound on one support that costs less than its score; enough is `worst`."""
         return -np.inf
 
-    def raised(self, supports: NDArray[np.int64]) -> Floats:
+    def raised(self, supports: NDArray[np.int64], *, last: bool = False) -> Floats:
         """Return bounds on the scores of supports after `expand`."""
         return np.full(len(supports), -np.inf)
 

@@ -95,7 +95,10 @@ class Expansions:
         if not self.more:
             return self._problem
         beta = self._problem.coefficients(support, self._gap)
-        columns = np.sort(self._problem.features.columns(support))
+        return self.mixed(np.sort(self._problem.features.columns(support)), beta)
+
+    def mixed(self, columns: NDArray[np.intp], beta: Floats) -> Problem:
+        """Return one that is expanded at any coefficients on some columns."""
         return Minorant(self._problem, columns, beta, self._limit)
 
 

@@ -15,7 +15,7 @@ from dpsubset.cuts.at_hand import optimise_at_hand
 from dpsubset.cuts.blocks import block_gains
 from dpsubset.cuts.curvature import curvature, elimination_error, sparse_diagonal, steady
 from dpsubset.cuts.cut import Cut, CutMaker
-from dpsubset.cuts.perspective import optimise, tangent
+from dpsubset.cuts.perspective import STEPS, Optimised, optimise, tangent
 from dpsubset.cuts.recipe import Recipe, slices
 from dpsubset.cuts.reduced import (
     Elimination,
@@ -71,6 +71,10 @@ class MomentCuts(CutMaker):
         mu = max(self.floor, multiplier(self.problem, support))
         before, self._multipliers = self._multipliers, sorted({self.floor, mu})
         return self._multipliers != before
+
+    def share_multipliers(self, other: MomentCuts) -> None:
+        """Take over the multipliers of the ball that other moments have settled for."""
+        self._multipliers = sorted({self.floor, max(self.floor, other._multipliers[-1])})
 
     def gains(self, inside: tuple[int, ...]) -> Floats:
         """Return exact gains; likely next columns have their Gram columns fetched with those."""
@@ -211,15 +215,24 @@ class MomentCuts(CutMaker):
         worst: float = np.inf,
         near: Floats | None = None,
     ) -> Cut:
+        return self.mixed(cut.region, kappa, guess)[0]
+
+    def mixed(
+        self, region: Region, kappa: float, guess: Floats | None, steps: int = STEPS
+    ) -> tuple[Cut, Optimised]:
+        """Return the best cut of a region, and the coefficients that it comes from.
+
+        Without steps it is the cut of a guess.
+        """
         d = self.curvature()
         first, last = self._multipliers[0], self._multipliers[-1]
         if self.problem.gram.affordable:
-            found = optimise(self.problem, cut.region, d, kappa, first, last, guess)
+            found = optimise(self.problem, region, d, kappa, first, last, guess, steps)
         else:
-            hand = self._at_hand(cut.region)
-            found = optimise_at_hand(self.problem, cut.region, kappa, first, last, hand)
+            hand = self._at_hand(region)
+            found = optimise_at_hand(self.problem, region, kappa, first, last, hand)
         constant = found.constant - elimination_error(self.problem, found.penalty)
-        return Cut(cut.region, constant, found.weights, recipe=found.recipe)
+        return Cut(region, constant, found.weights, recipe=found.recipe), found
 
     @property
     def hand(self) -> NDArray[np.intp]:

@@ -16,10 +16,10 @@ from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.problem import Problem
 
-__all__ = ["Optimised", "optimise", "tangent"]
+__all__ = ["STEPS", "Optimised", "optimise", "tangent"]
 
 _ROUNDS = 12  # of the search for the ball's multiplier
-_STEPS = 40  # of Newton, at most; a dozen mostly do
+STEPS = 40  # of Newton, at most; a dozen mostly do
 _HALVINGS = 8  # of a step that lowers the log mass by too little
 _EXPECTED = 0.1  # of what the slope promises a step must bring
 _COLUMNS = 640  # columns that carry coefficients; the others keep zero, which is always valid
@@ -37,6 +37,7 @@ class Optimised:
     penalty: float
     log_mass: float
     recipe: Recipe | None = None
+    mixture: tuple[NDArray[np.intp], Floats] | None = None  # columns, and coefficients behind it
 
 
 def optimise(
@@ -47,6 +48,7 @@ def optimise(
     floor: float,
     mu: float,
     guess: Floats | None,
+    steps: int = STEPS,
 ) -> Optimised:
     """Lower the log mass of exp(-kappa cut) over the region by Newton's steps.
 
@@ -61,7 +63,7 @@ def optimise(
     penalty, least = d + problem.ridge + mu, d + problem.ridge + floor
     fits = (masses.fitted(some, penalty) for some in (z[likely], np.ones(likely.size)))
     now = min((masses.at(beta, penalty) for beta in fits), key=lambda point: point.cut.log_mass)
-    for _ in range(_STEPS):
+    for _ in range(steps):
         problem.allowance.check()
         after = masses.lower(now, least)
         if after is None:
@@ -167,7 +169,8 @@ class _Masses:
         weights = problem.features.sum(w**2)[self.region.free] / penalty
         total, shares = inclusion(self.kappa * weights, self.region.to_choose)
         mass = float(total) - self.kappa * constant
-        return _Point(beta, penalty, left, Optimised(constant, weights, penalty, mass), shares)
+        cut = Optimised(constant, weights, penalty, mass, mixture=(index, beta))
+        return _Point(beta, penalty, left, cut, shares)
 
     def lower(self, now: _Point, least: float) -> _Point | None:
         """Return the point after a step of Newton, None where it does not go down."""

@@ -33,6 +33,7 @@ _COUNTS = (100, 2000, 20_000)  # lengths of the lists that it is asked for
 _BOUNDED = 50_000  # supports of a region that are listed with bounds on their scores
 _LOST = 8  # rejections from lists of bounds before these are looked at
 _LOOSE = 1.0  # nats that bounds on single supports may lack before they are expanded anew
+_WORTH = 0.05  # nats that make another cut of a piece worth keeping
 
 
 class TooHard(Exception):
@@ -192,7 +193,7 @@ class Partition:
         if self._allowance.over:
             raise UnprovenError(REFUSED)
         piece = self.pieces[index]
-        if isinstance(piece, Listed) and verdict.loose > 0.0:
+        if isinstance(piece, Listed):
             self._loosened(index, piece, support, verdict)
         if not isinstance(piece, Envelope):
             return
@@ -203,12 +204,22 @@ class Partition:
             return
         loose = piece.loose > _LOOSE and scored and self.maker.bent
         if loose and self.maker.expand(support):
-            self._add(self._optimised(self.maker.cheap(piece.region), None), index)
-            return
+            better = self._optimised(self.maker.cheap(piece.region), None)
+            if better.log_mass < piece.log_mass - _WORTH:
+                self._add(better, index)
+                return
         self.refine(index)
 
     def _loosened(self, index: int, piece: Listed, support: Support, verdict: Verdict) -> None:
-        """Write a score into a list of bounds; where bounds are loose, make better ones."""
+        """Write a score into a list of bounds; where bounds are loose, make better ones.
+
+        Where minorants that are younger than the list reject, the whole list learns from them.
+        """
+        if not verdict.loose > 0.0:
+            piece.rejected += not piece.exact
+            if piece.rejected >= _LOST:
+                self._add(piece.under(-self.kappa * self.maker.raised(piece.supports)), index)
+            return
         log_weight = -self.kappa * self.problem.enclose(support, COARSE / self.kappa)[0]
         self._add(piece.lowered(support, log_weight), index)
         self._lost += 1
@@ -219,7 +230,7 @@ class Partition:
             self._lost = 0
             for i, other in enumerate(self.pieces):
                 if isinstance(other, Listed) and not other.exact:
-                    lows = self.maker.raised(other.supports)
+                    lows = self.maker.raised(other.supports, last=True)
                     self._add(other.under(-self.kappa * lows), i)
 
     def refine(self, index: int, level: float = math.inf) -> None:
@@ -250,7 +261,7 @@ class Partition:
         assert isinstance(piece, Envelope)
         if not (piece.optimised or self.maker.exact(piece.region)):
             better = self._optimised(piece.cut, None)
-            if better.log_mass < piece.log_mass - 0.05 or better.peak < piece.peak - 0.05:
+            if better.log_mass < piece.log_mass - _WORTH or better.peak < piece.peak - _WORTH:
                 self._add(better, index)
                 return
             piece.optimised = True

@@ -57,6 +57,8 @@ class Piece(ABC):
 class Listed(Piece):
     """Supports written out, heaviest first, with exact weights or with bounds on them."""
 
+    rejected = 0  # draws from it, by better bounds than its own
+
     def __init__(self, supports: Support, log_weights: Floats, *, exact: bool = True) -> None:
         order = np.argsort(-log_weights, kind="stable")
         self.exact = exact
