@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,6 +33,22 @@ class ColumnCache:
         if index.size > self._store.shape[0]:
             return np.ascontiguousarray(self._design.take(index).T)
         return self._store[self.places(index)]
+
+    def later(self, index: NDArray[np.intp]) -> Callable[[], Floats]:
+        """Return a function, for any thread, that returns the same; what it fetches is not kept."""
+        if not self._design.threaded:
+            rows = self.rows(index)
+            return lambda: rows
+        places, out = self._place[index], np.empty((index.size, self._design.n_rows))
+        held = places >= 0
+        out[held] = self._store[places[held]]
+
+        def read() -> Floats:
+            if not held.all():
+                out[~held] = self._design.take(index[~held]).T
+            return out
+
+        return read
 
     @property
     def room(self) -> int:

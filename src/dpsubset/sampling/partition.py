@@ -18,7 +18,7 @@ from dpsubset.cuts.start import start
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Allowance, Limits
-from dpsubset.problem import Problem
+from dpsubset.problem import Begun, Problem
 from dpsubset.sampling.deciding import COARSE, decided
 from dpsubset.sampling.pieces import Envelope, Listed, Piece, Support, Tail
 
@@ -71,6 +71,7 @@ class Partition:
         self._quick = 60.0 / draw  # cost of a draw that needs no fit, against one that does
         self.pieces: list[Piece] = []
         self._stats = np.empty((2, 16))  # log mass and peak of every piece
+        self.version = 0  # counts changes of what draws see
         self.singles: list[Support] = []
         self._single_weights = np.empty(16)
         self.maker = maker or cut_maker(problem)
@@ -135,6 +136,7 @@ class Partition:
         return self._single_weights[: len(self.singles)]
 
     def _add(self, piece: Piece, at: int | None = None) -> None:
+        self.version += 1
         if at is None:
             at = len(self.pieces)
             self.pieces.append(piece)
@@ -144,9 +146,14 @@ class Partition:
         self._stats[:, at] = piece.log_mass, piece.peak
 
     def _remove(self, at: int) -> None:
+        self.version += 1
         last = self.pieces.pop()
         if at < len(self.pieces):
             self._add(last, at)
+
+    def _clear(self) -> None:
+        self.version += 1
+        self.pieces.clear()
 
     def adopt(self, singles: list[Support], log_weights: Floats) -> None:
         """Take over supports that another sampler set free: pieces hold them, but do not count."""
@@ -158,7 +165,7 @@ class Partition:
     def begin_again(self) -> None:
         """Cover all supports anew, by cuts that are better now; those set free stay so."""
         self._adopted |= {tuple(support.tolist()) for support in self.singles}
-        self.pieces.clear()
+        self._clear()
         self._place_all(self._starting(root(self.problem)))
 
     def gone(self, support: Support) -> bool:
@@ -168,23 +175,33 @@ class Partition:
     def _set_free(self, support: Support, log_weight: float) -> None:
         if self.gone(support):
             return
+        self.version += 1
         at = len(self.singles)
         self.singles.append(support)
         if at == self._single_weights.size:
             self._single_weights = np.concatenate([self._single_weights] * 2)
         self._single_weights[at] = log_weight
 
+    def told(self, support: Support, log_weight: float) -> float:
+        """Return what a bound on the one support tells of kappa (R(S) - bound(S))."""
+        return max(self.kappa * self.maker.better(support, math.inf) + log_weight, 0.0)
+
     def reaches(
-        self, draw: float, support: Support, log_weight: float, rising: Callable[[float], float]
+        self,
+        draw: float,
+        support: Support,
+        log_weight: float,
+        rising: Callable[[float], float],
+        begun: Begun | None = None,
     ) -> Verdict:
         """Say whether a draw is at least rising(kappa (R(S) - bound(S))).
 
         A bound on the one support may tell before its score is known.
         """
-        known = max(self.kappa * self.maker.better(support, math.inf) + log_weight, 0.0)
+        known = self.told(support, log_weight)
         if draw < rising(known):
             return Verdict(False, known, 0.0)
-        kept, excess = decided(self.problem, self.kappa, draw, support, log_weight, rising)
+        kept, excess = decided(self.problem, self.kappa, draw, support, log_weight, rising, begun)
         return Verdict(kept, excess, excess - known)
 
     def rejected(self, index: int, support: Support, verdict: Verdict) -> None:
@@ -300,7 +317,7 @@ class Partition:
         for support, log_weight in zip(supports, logs, strict=True):
             if support not in free:
                 self._set_free(np.array(support, dtype=np.int64), float(log_weight))
-        self.pieces.clear()
+        self._clear()
         if self.problem.n_supports > len(self.singles):
             self._add(Tail(self.problem, self.singles, common))
 
