@@ -522,10 +522,10 @@ class Problem:
         known = self._remembered.get(columns.tobytes(), _UNKNOWN)
         if known[1] - known[2] <= gap or known[2] >= enough:
             return None
-        rows, start = self.columns.later(columns), self._start(known)
+        rows = self.columns.later(columns)
 
         def work() -> Fit:
-            return self.fit_table(rows().T, gap=gap, start=start, enough=enough)
+            return self.fit_table(rows().T, gap=gap, start=self._start(known), enough=enough)
 
         return Begun(known, pool.submit(work))
 

@@ -39,11 +39,12 @@ class ColumnCache:
         if not self._design.threaded:
             rows = self.rows(index)
             return lambda: rows
-        places, out = self._place[index], np.empty((index.size, self._design.n_rows))
+        places, store = self._place[index], self._store  # of which no used row changes
         held = places >= 0
-        out[held] = self._store[places[held]]
 
         def read() -> Floats:
+            out = np.empty((index.size, self._design.n_rows))
+            out[held] = store[places[held]]
             if not held.all():
                 out[~held] = self._design.take(index[~held]).T
             return out
@@ -69,6 +70,7 @@ class ColumnCache:
         if self._used + missing.size > self._store.shape[0]:
             self._place[:] = -1
             self._used = 0
+            self._store = np.empty_like(self._store)  # another thread may read the last one
             missing = np.unique(index)
         if missing.size:
             end = self._used + missing.size

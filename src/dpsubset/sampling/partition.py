@@ -16,6 +16,7 @@ from dpsubset.cuts.listing import list_region
 from dpsubset.cuts.region import Region, outside, patterns, root
 from dpsubset.cuts.start import start
 from dpsubset.cuts.symmetric import inclusion
+from dpsubset.designs.cores import mapped, using
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Allowance, Limits
 from dpsubset.problem import Begun, Problem
@@ -31,6 +32,7 @@ _SEARCHES = {16: 100_000, 64: 2_000_000, 512: 20_000_000}  # refinements: nodes 
 _NARROW = 500  # columns; a node of a wider table, or of wide features, costs more
 _COUNTS = (100, 2000, 20_000)  # lengths of the lists that it is asked for
 _BOUNDED = 50_000  # supports of a region that are listed with bounds on their scores
+_SPREAD = 20_000  # columns from which envelopes are made on all cores
 _LOST = 8  # rejections from lists of bounds before these are looked at
 _LOOSE = 1.0  # nats that bounds on single supports may lack before they are expanded anew
 
@@ -355,7 +357,12 @@ class Partition:
                 bounded.append(region)
             else:
                 self._add(listed)
-        for cut in self.maker.cheap_all(bounded):
+        cuts = self.maker.cheap_all(bounded)
+        if guess is None and above is None and isinstance(cuts, list):
+            for envelope in self._envelopes(cuts):
+                self._add(envelope)
+            return
+        for cut in cuts:
             fits = guess is not None and guess.size == cut.region.free.size
             better = fits and not self.maker.exact(cut.region)
             near = None if above is None else above.point
@@ -366,6 +373,12 @@ class Partition:
                     inherited.optimised = envelope.optimised
                     envelope = inherited
             self._add(envelope)
+
+    def _envelopes(self, cuts: list[Cut]) -> list[Envelope]:
+        """Return envelopes, made on all cores unless each takes much memory, or little time."""
+        alone = any(c.recipe is not None for c in cuts) or self.problem.n_columns < _SPREAD
+        with using(1 if alone else None):
+            return mapped(lambda cut: Envelope(cut, self.kappa), cuts)
 
     def _optimised(self, cut: Cut, guess: Floats | None, near: Floats | None = None) -> Envelope:
         found = self.maker.optimised(cut, self.kappa, guess, near=near)

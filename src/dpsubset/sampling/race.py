@@ -16,7 +16,7 @@ from dpsubset.sampling.deciding import draw_index, new_clocks, ring_height
 from dpsubset.sampling.partition import GONE, Partition
 from dpsubset.sampling.pieces import RandomSource, Support
 
-__all__ = ["Race", "Tries", "draw_proportional", "draw_race"]
+__all__ = ["Race", "Tries", "draw_proportional", "draw_race", "proposals"]
 
 _LOG2 = math.log(2.0)
 _LATE, _ENDED, _HORIZON = -1, -2, -3  # in the place of a piece: how the draw goes on
@@ -46,7 +46,7 @@ def draw_proportional(
 
     With `tries` it may be too late for any.
     """
-    with Ahead(partition, lambda: _proposals(partition, source, tries)) as ahead:
+    with Ahead(partition, lambda: proposals(partition, source, tries)) as ahead:
         while True:
             one = ahead.next()
             if tries is not None:
@@ -66,7 +66,7 @@ def draw_proportional(
             partition.rejected(one.index, one.support, verdict)
 
 
-def _proposals(partition: Partition, source: RandomSource, tries: Tries | None) -> Iterator[Try]:
+def proposals(partition: Partition, source: RandomSource, tries: Tries | None) -> Iterator[Try]:
     """Draw from the partition as it is, again and again, until one ends the draw for sure."""
     logs = np.concatenate([partition.masses, partition.single_weights])
     total, clock = float(np.logaddexp.reduce(logs)), copy(tries)
