@@ -48,3 +48,12 @@ def test_an_association_study(tmp_path: Path) -> None:
     assert trait.var() == pytest.approx(1.0, abs=0.2)
     found = gwas.found(tmp_path / "a.bed", more, trait + added, causal, epsilon=1e4, seed=0)
     assert found == (gwas.CAUSAL, gwas.CAUSAL)
+
+
+def test_an_association_study_is_planned() -> None:
+    found = gwas.planned(30_000, 40, tables=1, draws=3)
+    assert found.asked["always_include"] == ["age", "sex"]
+    assert found.asked["true_columns"] == gwas.CAUSAL
+    first, *_, last = found.points
+    assert first.share < last.share
+    assert last.chance > 0.6
