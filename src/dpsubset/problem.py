@@ -448,6 +448,11 @@ class Problem:
         """Whether scores follow from the moments X'X, X'y and y'y alone."""
         return type(self.loss) is Squared
 
+    @property
+    def scored_entries(self) -> int:
+        """How many entries of the table a score goes through; none where moments tell it."""
+        return 0 if self.quadratic else self.n_rows * self.most_columns
+
     @cached_property
     def correlations(self) -> Floats:
         """X'y."""
@@ -510,6 +515,14 @@ class Problem:
             goal = max(gap, self.slack), enough + self.slack
             primal, dual = self._fitted(np.sort(columns), *goal, begun)
         return dual - self.slack, primal + self.slack
+
+    def gather(self, supports: Sequence[NDArray[np.intp]]) -> None:
+        """Fetch the columns of supports that will be fitted together, where fetching is dear."""
+        if self.quadratic or self.design.threaded or not supports:
+            return
+        columns = self.features.columns(np.unique(np.concatenate(supports)))
+        if columns.size <= self.columns.room:
+            self.columns.places(columns)
 
     def begin(
         self, support: NDArray[np.intp], gap: float, enough: float, pool: Executor

@@ -14,7 +14,8 @@ from dpsubset import Exponential, PermuteAndFlip, Problem, SubsetSelector, sampl
 from dpsubset.cuts import CutMaker
 from dpsubset.cuts.bending import BendingCuts
 from dpsubset.cuts.dual import DualCuts
-from dpsubset.designs import cores
+from dpsubset.designs import ColumnCache, as_design, cores
+from dpsubset.designs.dense import DenseDesign
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import Allowance, Limits
 from dpsubset.privacy import as_randomness
@@ -202,3 +203,43 @@ def test_cheap_tries_are_drawn_one_by_one(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(ahead, "_DEAR", 0)
     assert Ahead(Partition(small, 2.0), lambda: iter(()))._most > 1
     assert Ahead(Partition(squared, 2.0), lambda: iter(()))._most == 1
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_columns_on_disk_are_fetched_together(
+    monkeypatch: pytest.MonkeyPatch, dear: None, jobs: int
+) -> None:
+    """Where a fetch is dear, 16 tries cost one; the draws are those of a table in memory."""
+    monkeypatch.setattr(DenseDesign, "threaded", False)
+    monkeypatch.setattr(ColumnCache, "places", _counting(fetches := []))
+    apart = drawn(monkeypatch, problem("absolute", p=40), "proportional", jobs, 10)
+    assert max(fetches) > 3  # columns of several supports
+    monkeypatch.setattr(DenseDesign, "threaded", True)
+    assert drawn(monkeypatch, problem("absolute", p=40), "proportional", jobs, 10) == apart
+
+
+def _counting(fetches: list[int]) -> Callable[..., np.ndarray]:
+    honest = ColumnCache.places
+
+    def places(self: ColumnCache, index: np.ndarray) -> np.ndarray:
+        fetches.append(int(np.count_nonzero(self._place[index] < 0)))
+        return honest(self, index)
+
+    return places
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_a_full_store_does_not_change_what_another_thread_reads(
+    monkeypatch: pytest.MonkeyPatch, twin: bool
+) -> None:
+    """The twin fills the same store again."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (20, 200))
+    cache = ColumnCache(as_design(X, bound=1.0), memory=1)  # 64 columns
+    cache.rows(np.arange(3))
+    read = cache.later(np.array([0, 2, 150]))
+    if twin:
+        monkeypatch.setattr(np, "empty_like", lambda array: array)
+    for first in range(3, 170, 30):  # filled, and begun anew
+        cache.rows(np.arange(first, first + 30))
+    assert np.array_equal(read(), X[:, [0, 2, 150]].T) != twin

@@ -25,7 +25,7 @@ from dpsubset.sampling.pieces import Support
 
 __all__ = ["Ahead", "Try"]
 
-_DEAR = 10_000  # rows times columns of a support, from which a fit costs more than a thread
+_DEAR = 10_000  # entries of a support's columns, from which a fit costs more than a thread
 _FIRST, _MOST = 1, 16  # tries that are drawn at once
 
 
@@ -59,8 +59,7 @@ class Ahead:
     def __init__(self, partition: Partition, drawn: Callable[[], Iterator[Try]]) -> None:
         problem = partition.problem
         self._partition, self._drawn = partition, drawn
-        dear = not problem.quadratic and problem.n_rows * problem.most_columns >= _DEAR
-        self._most = _MOST if dear else 1
+        self._most = _MOST if problem.scored_entries > _DEAR else 1
         self._waiting: deque[Try] = deque()
         self._tries: Iterator[Try] = iter(())
         self._version = -1
@@ -89,8 +88,9 @@ class Ahead:
             self._count = 0
         if not self._waiting:
             self._waiting.extend(islice(self._tries, self._length))
-            if self._length > 1 and cores() > 1:
-                for one in self._waiting:
+            if self._length > 1:
+                self._partition.problem.gather([one.support for one in self._waiting])
+                for one in self._waiting if cores() > 1 else ():
                     self._begin(one)
             self._length = min(2 * self._length, self._most)
         self._count += 1
