@@ -27,6 +27,7 @@ class ColumnCache:
         self._store = np.empty((min(room, design.n_columns), design.n_rows))
         self._place = np.full(design.n_columns, -1, dtype=np.intp)
         self._used = 0
+        self._lent = False
 
     def rows(self, index: NDArray[np.intp]) -> Floats:
         """Return X_J', one row for each column of J."""
@@ -41,6 +42,7 @@ class ColumnCache:
             return lambda: rows
         places, store = self._place[index], self._store  # of which no used row changes
         held = places >= 0
+        self._lent = self._lent or bool(held.any())
 
         def read() -> Floats:
             out = np.empty((index.size, self._design.n_rows))
@@ -70,7 +72,8 @@ class ColumnCache:
         if self._used + missing.size > self._store.shape[0]:
             self._place[:] = -1
             self._used = 0
-            self._store = np.empty_like(self._store)  # another thread may read the last one
+            if self._lent:  # another thread may still read it
+                self._store, self._lent = np.empty_like(self._store), False
             missing = np.unique(index)
         if missing.size:
             end = self._used + missing.size
