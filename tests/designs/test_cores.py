@@ -108,6 +108,7 @@ def test_a_wrong_number_of_cores_is_refused(jobs: object) -> None:
         selector.fit(np.zeros((20, 9)), np.zeros(20))
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("loss", ["squared", "huber"])
 def test_cuts_and_envelopes_of_many_regions(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
     """One core or several, cut by cut or all of them: the same masses, and the same draws."""

@@ -61,6 +61,7 @@ def drawn(
     return [*(tuple(int(j) for j in support) for support in found), after]
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("how", DRAWS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_draws_do_not_depend_on_the_number_of_cores(
@@ -82,6 +83,7 @@ def test_draws_do_not_depend_on_the_number_of_cores(
     assert begun[2] == begun[3] > 20
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("jobs", [1, 2, 3])
 def test_releases_do_not_depend_on_the_number_of_cores(
     monkeypatch: pytest.MonkeyPatch, dear: None, jobs: int
@@ -154,6 +156,7 @@ LAWS: list[tuple[str, str, Callable[[Ahead], ahead.Try], bool]] = [
 ]
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(("loss", "how", "order", "right"), LAWS)
 def test_tries_on_two_cores_follow_the_law(
     monkeypatch: pytest.MonkeyPatch,
@@ -183,6 +186,7 @@ def test_a_fit_of_another_start_is_not_taken(monkeypatch: pytest.MonkeyPatch, de
     assert case.begin(support, 1e-6, np.inf, pool) is None  # it is known by now
 
 
+@pytest.mark.large
 def test_a_limit_ends_the_fits_ahead(monkeypatch: pytest.MonkeyPatch, dear: None) -> None:
     monkeypatch.setattr(ahead, "cores", lambda: 2)
     before = threading.active_count()
@@ -205,6 +209,7 @@ def test_cheap_tries_are_drawn_one_by_one(monkeypatch: pytest.MonkeyPatch) -> No
     assert Ahead(Partition(squared, 2.0), lambda: iter(()))._most == 1
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_columns_on_disk_are_fetched_together(
     monkeypatch: pytest.MonkeyPatch, dear: None, jobs: int
