@@ -127,6 +127,7 @@ def test_cuts_and_envelopes_of_many_regions(monkeypatch: pytest.MonkeyPatch, los
     assert draws[0] == draws[1] == draws[2] == draws[3]
 
 
+@pytest.mark.large
 def test_a_cut_of_another_region_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin of the above: what threads make comes back in another order."""
     rng = np.random.default_rng(2)
