@@ -1,7 +1,8 @@
 """What a Dask array costs beside the same table in memory: products and a whole release.
 
-`python -m benchmarks.dask_overhead` starts two worker processes on this machine. Times are of the
-wall, the best of several in one run; a line goes to benchmarks/dask_overhead.jsonl.
+`python -m benchmarks.dask_overhead` starts two worker processes on this machine. Seconds are of
+CPUs, the client's and the workers' together, and of the wall, which says little where other work
+runs; the least of several in one run. A line goes to benchmarks/dask_overhead.jsonl.
 """
 
 from __future__ import annotations
@@ -28,14 +29,17 @@ RESULTS = Path(__file__).with_suffix(".jsonl")
 _TIMES = 7
 
 
-def _best(work: Callable[[], Any], times: int = _TIMES) -> float:
-    """Return the least seconds that some work took."""
-    found = []
+def _best(
+    work: Callable[[], Any], spent: Callable[[], float], times: int = _TIMES
+) -> dict[str, float]:
+    """Return the least seconds that some work took, of the wall and of all CPUs."""
+    wall, cpu = [], []
     for _ in range(times):
-        began = time.perf_counter()
+        began, before = time.perf_counter(), spent()
         work()
-        found.append(time.perf_counter() - began)
-    return min(found)
+        wall.append(time.perf_counter() - began)
+        cpu.append(spent() - before)
+    return {"wall": min(wall), "cpu": min(cpu)}
 
 
 def _selector() -> SubsetSelector:
@@ -53,7 +57,7 @@ def measured(n: int, p: int, chunks: tuple[int, int]) -> dict[str, Any]:
     u, U, columns = rng.normal(size=n), rng.normal(size=(n, 8)), list(range(0, p, p // 8))[:8]
     found: dict[str, Any] = {"n": n, "p": p, "chunks": list(chunks)}
 
-    def line(name: str, table: Any) -> list[int]:
+    def line(name: str, table: Any, spent: Callable[[], float] = time.process_time) -> list[int]:
         design = as_design(as_store(table), bound=1.0, lower=0, upper=10)
         chosen: list[list[int]] = []
 
@@ -61,10 +65,10 @@ def measured(n: int, p: int, chunks: tuple[int, int]) -> dict[str, Any]:
             chosen.append(_selector().fit(table, y).get_support(indices=True).tolist())
 
         found[name] = {
-            "product": _best(lambda: design.correlate(u)),
-            "eight_products": _best(lambda: design.correlate(U)),
-            "eight_columns": _best(lambda: design.take(columns)),
-            "release": _best(release, 3),
+            "product": _best(lambda: design.correlate(u), spent),
+            "eight_products": _best(lambda: design.correlate(U), spent),
+            "eight_columns": _best(lambda: design.take(columns), spent),
+            "release": _best(release, spent, 3),
         }
         return chosen[0]
 
@@ -80,7 +84,11 @@ def measured(n: int, p: int, chunks: tuple[int, int]) -> dict[str, Any]:
     ):
         held = client.persist(lazy)
         _workers.wait(held)
-        same.append(line("two worker processes", held))
+
+        def all_of_us() -> float:
+            return time.process_time() + float(sum(client.run(time.process_time).values()))
+
+        same.append(line("two worker processes", held, all_of_us))
     found["same_release"] = same[0] == same[1] == same[2]
     return found
 

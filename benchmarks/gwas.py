@@ -3,7 +3,8 @@
 Age and sex explain a part of the trait, too; they are covariates, which every selection includes.
 
 `python -m benchmarks.gwas 20000 500` prints the table of docs/scale.md: people, variants, and any
-epsilons after them.
+epsilons after them. `python -m benchmarks.gwas plan 20000 500` says beforehand what such a cohort
+bears, by `dpsubset.plan` and public numbers alone.
 """
 
 from __future__ import annotations
@@ -19,15 +20,23 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpsubset import SubsetSelector
+from dpsubset import SubsetSelector, plan
 from dpsubset.data import with_covariates
+from dpsubset.planning import Plan
 
-__all__ = ["cohort", "covariates", "found", "write_bed"]
+__all__ = ["cohort", "covariates", "found", "planned", "write_bed"]
 
 CAUSAL = 10
 _BLOCK = 10  # variants that are inherited together
 _LINK = 0.9  # correlation of neighbours in a block, on the normal scale
 _COVARIATES = {"age": (20.0, 80.0), "sex": (0.0, 1.0)}
+_BOUNDS = (-4.0, 4.0)  # of the trait
+_ASKED: dict[str, Any] = {
+    "loss": "squared",
+    "mechanism": "stepwise",  # in bounded time, where linked variants make exact draws long
+    "ridge": 100.0,
+    "always_include": list(_COVARIATES),
+}
 _CODE = np.array([0b11, 0b10, 0b00], dtype=np.uint8)  # of 0, 1 and 2 copies
 
 
@@ -84,19 +93,42 @@ def found(
     """Return how many of the causal variants a release holds, and how many of their blocks."""
     selector = SubsetSelector(
         n_features_to_select=CAUSAL + len(_COVARIATES),
-        always_include=list(_COVARIATES),
         epsilon=epsilon,
         bounds_X=(0, 2),
-        bounds_y=(-4, 4),
-        loss="squared",
-        mechanism="stepwise",  # in bounded time, where linked variants make exact draws long
-        ridge=100.0,
+        bounds_y=_BOUNDS,
         random_state=seed,
+        **_ASKED,
     ).fit(with_covariates(path, more, _COVARIATES), y)
     p = selector.n_features_in_ - len(_COVARIATES)
     chosen = [j for j in selector.get_support(indices=True).tolist() if j < p]
     blocks = {j // _BLOCK for j in chosen} & {j // _BLOCK for j in causal}
     return len(set(chosen) & set(causal)), len(blocks)
+
+
+def planned(n: int, p: int, tables: int = 2, draws: int = 10, epsilon: float = 3.0) -> Plan:
+    """Say what epsilon a cohort needs; variants are independent here, and all alike.
+
+    Of the trait's variance of 1.25 covariates explain a fifth, and causal variants two fifths.
+    """
+    schema = {
+        "columns": {"age": [20, 80], "sex": "0/1", "rs*": [0, 2]},
+        "target": {"name": "trait", "bounds": list(_BOUNDS)},
+    }
+    return plan(
+        schema,
+        rows=n,
+        features=p + len(_COVARIATES),
+        size=CAUSAL + len(_COVARIATES),
+        epsilon=epsilon,
+        signals=[0.4],
+        included_signal=0.2,
+        spread=0.3,
+        models=False,
+        tables=tables,
+        draws=draws,
+        seconds=600.0,
+        **_ASKED,
+    )
 
 
 def main(n: int, p: int, epsilons: Sequence[float]) -> None:
@@ -120,5 +152,8 @@ def main(n: int, p: int, epsilons: Sequence[float]) -> None:
 
 if __name__ == "__main__":
     given = sys.argv[1:]
+    if given[:1] == ["plan"]:
+        print(planned(*(int(word) for word in given[1:3] or ("20000", "500"))))
+        sys.exit()
     people, variants = (int(word) for word in given[:2]) if given else (20_000, 500)
     main(people, variants, [float(word) for word in given[2:]] or [1.0, 3.0, 10.0, 30.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import track
 
-__all__ = ["go_on", "keep", "read_lines", "write_below"]
+__all__ = ["go_on", "keep", "read_lines", "write_below", "written"]
 
 K = TypeVar("K")
 L = TypeVar("L")
@@ -49,3 +50,16 @@ def write_below(page: Path, mark: str, text: str) -> None:
     """Put a text in the place of all that stands below a mark of a page."""
     before = page.read_text().partition(mark)[0]
     page.write_text(f"{before}{mark}\n{text}")
+
+
+def written(text: str, part: str, content: str) -> str:
+    """Return a text with the part between two marks exchanged.
+
+    >>> written("<!-- begin a -->old<!-- end a -->", "a", "new")
+    '<!-- begin a -->\\n\\nnew\\n\\n<!-- end a -->'
+    """
+    begin, end = f"<!-- begin {part} -->", f"<!-- end {part} -->"
+    found = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", flags=re.S)
+    if len(found.findall(text)) != 1:
+        raise ValueError(f"the marks of {part!r} are not there just once")
+    return found.sub(lambda _: f"{begin}\n\n{content}\n\n{end}", text)

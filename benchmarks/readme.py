@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from benchmarks.kept import written
 from dpsubset import PermuteAndFlip, Schema, Selection
 from dpsubset.data import Table
 from dpsubset.planning.pictures import plotting
 
-__all__ = ["example", "figures", "main", "written"]
+__all__ = ["example", "figures", "main"]
 
 README, RESULTS = Path("README.md"), Path("benchmarks/results.json")
 PICTURE = Path("docs/figures/readme.png")
@@ -152,19 +153,6 @@ def _schema() -> dict[str, Any]:
     import tomllib
 
     return tomllib.loads(SCHEMA)
-
-
-def written(text: str, part: str, content: str) -> str:
-    """Return a text with the part between two marks exchanged.
-
-    >>> written("<!-- begin a -->old<!-- end a -->", "a", "new")
-    '<!-- begin a -->\\n\\nnew\\n\\n<!-- end a -->'
-    """
-    begin, end = f"<!-- begin {part} -->", f"<!-- end {part} -->"
-    found = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", flags=re.S)
-    if len(found.findall(text)) != 1:
-        raise ValueError(f"the marks of {part!r} are not there just once")
-    return found.sub(lambda _: f"{begin}\n\n{content}\n\n{end}", text)
 
 
 def main() -> None:

@@ -96,13 +96,20 @@ def test_plan_passes_everything_on(monkeypatch: pytest.MonkeyPatch) -> None:
         return 1.0
 
     monkeypatch.setattr(rows, "recovery", recovery)
-    given = {"snr": 2.0, "rho": 0.3, "clip": 0.5, "ridge": 3.0, "radius": 2.0, "epsilon": 0.5}
+    given: dict[str, Any] = {
+        "snr": 2.0,
+        "rho": 0.3,
+        "clip": 0.5,
+        "ridge": 3.0,
+        "radius": 2.0,
+        "epsilon": 0.5,
+    }
     words = {"loss": "hinge", "mechanism": "top-r", "neighbours": "add-remove"}
     options = [x for name, value in (given | words).items() for x in (f"--{name}", value)]
-    assert plan(*options).exit_code == 0
+    assert plan(*options, "--always-include", 1).exit_code == 0
     ((setting, tables, draws),) = seen
     assert (setting.columns, setting.size, tables, draws) == (8, 2, 2, 5)
-    for name, value in (given | words).items():
+    for name, value in (given | words | {"included": 1}).items():
         assert getattr(setting, name) == value, name
 
 
@@ -127,6 +134,9 @@ def test_plan_passes_everything_on(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--size", "0"], "0"),
         (["--snr", "-1"], "-1"),
         (["--most", "-1"], "most"),
+        (["--always-include", "2"], "always_include"),
+        (["--always-include", "age"], "takes names with --schema"),
+        (["--included-signal", "0.2"], "--included-signal is for a plan by --schema"),
         (["--output", "no/such/folder.png"], "no such folder"),
         (["--output", "answer.txt"], "answer.txt"),
         (["--output", "answer"], "answer"),

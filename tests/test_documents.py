@@ -54,15 +54,15 @@ def test_readme_links_exist() -> None:
 def test_readme_figures_are_those_of_the_bench() -> None:
     import json
 
-    from benchmarks import readme
+    from benchmarks import kept, readme
 
     text = (ROOT / "README.md").read_text()
     results = json.loads((ROOT / "benchmarks" / "results.json").read_text())
-    assert readme.written(text, "figures", readme.figures(results)) == text
+    assert kept.written(text, "figures", readme.figures(results)) == text
     ratios = [row["ratio"] for row in results["rows"] if row["case"].startswith("search: best")]
     assert f"{min(ratios):.0f} to {max(ratios):.0f} Gram matrices" in text
     results["rows"][0]["seconds"] *= 2  # the twin: another figure would be noticed
-    assert readme.written(text, "figures", readme.figures(results)) != text
+    assert kept.written(text, "figures", readme.figures(results)) != text
 
 
 def test_readme_shows_what_its_example_prints() -> None:

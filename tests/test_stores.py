@@ -1,6 +1,8 @@
 """Tables on disk: the release is that of the table in memory, and bad files are refused."""
 
 import os
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -165,6 +167,38 @@ def test_a_damaged_chunk(tmp_path: Path) -> None:
     path = written(tmp_path, X, "zarr")
     (path / "c" / "1" / "0").write_bytes(b"nothing")
     refused(tmp_path, path, "missing or damaged", y)
+
+
+def test_a_damaged_chunk_is_one_line_of_the_command(tmp_path: Path) -> None:
+    """Reads beside the one that failed are not told of."""
+    X, y = table(4000)
+    path = written(tmp_path, X, "zarr")
+    (path / "c" / "1" / "0").write_bytes(b"nothing")
+    pl.DataFrame({"y": y}).write_csv(tmp_path / "y.csv")
+    (tmp_path / "b.toml").write_text("[default]\nbounds = [0, 10]\n[columns]\ny = [0, 20]\n")
+    words = ["select", path, "--target", tmp_path / "y.csv", "--bounds", tmp_path / "b.toml"]
+    done = subprocess.run(
+        [sys.executable, "-m", "dpsubset", *map(str, words), "--size", "2"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        f"error: {path}: a chunk cannot be read; it is missing or damaged"
+    ]
+
+
+def test_a_missing_shard(tmp_path: Path) -> None:
+    """Also where the last shards hold fewer chunks than they could."""
+    zarr = pytest.importorskip("zarr")
+    X, y = table(801)
+    shape = {"shape": X.shape, "chunks": (100, 2), "shards": (200, 4), "dtype": "f8"}
+    zarr.create_array(tmp_path / "a.zarr", **shape)[:] = X
+    assert open_table(tmp_path / "a.zarr").n_rows == 801
+    (tmp_path / "a.zarr" / "c" / "1" / "0").unlink()
+    refused(tmp_path, tmp_path / "a.zarr", "lacks chunks", y)
 
 
 def test_a_part_of_another_schema(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ import copy
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +36,7 @@ from dpsubset.losses.weighted import weights_by_class
 __all__ = [
     "IMPRECISE",
     "RULES",
+    "Begun",
     "Origin",
     "Problem",
     "check_false_columns",
@@ -50,6 +52,16 @@ IMPRECISE = (
 )
 _UNIT = 2.0**-53
 _REMEMBERED = 4096  # scores of supports that were fitted
+
+Known = tuple[Floats, float, float]  # of an earlier fit: coefficients, primal and dual value
+_UNKNOWN: Known = (np.empty(0), math.inf, -math.inf)
+
+
+class Begun(NamedTuple):
+    """A fit that is made ahead, by another thread, and what it starts from."""
+
+    known: Known
+    made: Future[Fit]
 
 
 @dataclass(frozen=True)
@@ -177,7 +189,7 @@ class Problem:
         self.y, self.classes_named = self._read(y, classes)
         self.allowance = Allowance(None)
         self._shared: dict[str, Any] = {}  # what copies of the problem share, made on demand
-        self._remembered: dict[bytes, tuple[Floats, float, float]] = {}
+        self._remembered: dict[bytes, Known] = {}
         given = isinstance(X, Design)
         self.design = X if given else as_design(X, bound=self.x_bound, partner=self.y)
         if self.design.bound != self.x_bound:
@@ -436,6 +448,11 @@ class Problem:
         """Whether scores follow from the moments X'X, X'y and y'y alone."""
         return type(self.loss) is Squared
 
+    @property
+    def scored_entries(self) -> int:
+        """How many entries of the table a score goes through; none where moments tell it."""
+        return 0 if self.quadratic else self.n_rows * self.most_columns
+
     @cached_property
     def correlations(self) -> Floats:
         """X'y."""
@@ -476,10 +493,12 @@ class Problem:
         support: NDArray[np.intp],
         gap: float = 0.0,
         enough: float = math.inf,
+        begun: Begun | None = None,
     ) -> tuple[float, float]:
         """Return the same for a support known to be valid, at most about `gap` apart.
 
-        They may be further apart where the lower one is at least `enough`.
+        They may be further apart where the lower one is at least `enough`. `begun` is the same fit,
+        which another thread makes.
         """
         columns = self.features.columns(support)
         if columns.size == 0:
@@ -493,16 +512,51 @@ class Problem:
                 self.radius,
             )
         else:
-            primal, dual = self._fitted(np.sort(columns), max(gap, self.slack), enough + self.slack)
+            goal = max(gap, self.slack), enough + self.slack
+            primal, dual = self._fitted(np.sort(columns), *goal, begun)
         return dual - self.slack, primal + self.slack
 
-    def _fitted(self, columns: NDArray[np.intp], gap: float, enough: float) -> tuple[float, float]:
+    def gather(self, supports: Sequence[NDArray[np.intp]]) -> None:
+        """Fetch the columns of supports that will be fitted together, where fetching is dear."""
+        if self.quadratic or self.design.threaded or not supports:
+            return
+        columns = self.features.columns(np.unique(np.concatenate(supports)))
+        if columns.size <= self.columns.room:
+            self.columns.places(columns)
+
+    def begin(
+        self, support: NDArray[np.intp], gap: float, enough: float, pool: Executor
+    ) -> Begun | None:
+        """Let other threads make the fit that `enclose` would make now; None if it makes none."""
+        if self.quadratic or not len(support):
+            return None
+        columns = np.sort(self.features.columns(support))
+        gap, enough = max(gap, self.slack), enough + self.slack
+        known = self._remembered.get(columns.tobytes(), _UNKNOWN)
+        if known[1] - known[2] <= gap or known[2] >= enough:
+            return None
+        rows = self.columns.later(columns)
+
+        def work() -> Fit:
+            return self.fit_table(rows().T, gap=gap, start=self._start(known), enough=enough)
+
+        return Begun(known, pool.submit(work))
+
+    def _start(self, known: Known) -> Fit:
+        return Fit(*known, np.zeros(self.n_rows))
+
+    def _fitted(
+        self, columns: NDArray[np.intp], gap: float, enough: float, begun: Begun | None = None
+    ) -> tuple[float, float]:
         """Fit, or remember an earlier fit that is close enough."""
         key = columns.tobytes()
-        beta, primal, dual = self._remembered.pop(key, (np.empty(0), math.inf, -math.inf))
+        known = self._remembered.pop(key, _UNKNOWN)
+        beta, primal, dual = known
         if primal - dual > gap and dual < enough:
-            start = Fit(beta, primal, dual, np.zeros(self.n_rows))
-            fit = self.fit(columns, gap=gap, start=start, enough=enough)
+            if begun is not None and begun.known is known:
+                fit = begun.made.result()
+            else:  # nobody has begun, or another fit on these columns was made since
+                fit = self.fit(columns, gap=gap, start=self._start(known), enough=enough)
             if not (fit.primal - fit.dual <= gap or fit.dual >= enough):
                 fit = self.fit(columns, gap=gap)  # another way there
             if not (fit.primal - fit.dual <= gap or fit.dual >= enough):

@@ -185,7 +185,7 @@ class Selection(Question):
         return weights_by_class(self.class_weights, target.classes)
 
     def _check_columns(self) -> None:
-        p, included, excluded = self.schema.n_columns, self._included, self._excluded
+        p, included, excluded = self.schema.n_columns, self.included, self._excluded
         name, size = self._called("size"), self.size
         most = whole(self.max_size, self._called("max_size"), 1)
         if self.open_size:
@@ -218,7 +218,8 @@ class Selection(Question):
         return min(int(self.max_size), self.schema.n_columns - len(self._excluded))
 
     @cached_property
-    def _included(self) -> tuple[int, ...]:
+    def included(self) -> tuple[int, ...]:
+        """The columns that are always included, by their places."""
         return self._positions("always_include")
 
     @cached_property
@@ -412,7 +413,7 @@ class Selection(Question):
                 "the table has 0 sample(s) (no rows) while a minimum of 1 is required when one row "
                 "is replaced by another (replace-one)"
             )
-        size, include = self.largest_size, self._included
+        size, include = self.largest_size, self.included
         visible = schema.n_columns
         settled = self.settled(rows.design.n_rows)
         if self.intercept:
@@ -450,7 +451,7 @@ class Selection(Question):
             "radius": self.radius,
             "ridge": self.ridge,
             "intercept": bool(self.intercept),
-            "always_include": [schema.label(j) for j in self._included],
+            "always_include": [schema.label(j) for j in self.included],
             "exclude": [schema.label(j) for j in self._excluded],
         }
         if self.open_size:

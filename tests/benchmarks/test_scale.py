@@ -1,5 +1,6 @@
 """Large files and what is measured of them, on small ones; the GWAS example, too."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -48,3 +49,29 @@ def test_an_association_study(tmp_path: Path) -> None:
     assert trait.var() == pytest.approx(1.0, abs=0.2)
     found = gwas.found(tmp_path / "a.bed", more, trait + added, causal, epsilon=1e4, seed=0)
     assert found == (gwas.CAUSAL, gwas.CAUSAL)
+
+
+def test_an_association_study_is_planned() -> None:
+    found = gwas.planned(30_000, 40, tables=1, draws=3)
+    assert found.asked["always_include"] == ["age", "sex"]
+    assert found.asked["true_columns"] == gwas.CAUSAL
+    first, *_, last = found.points
+    assert first.share < last.share
+    assert last.chance > 0.6
+
+
+def test_a_whole_run_says_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(scale, "RESULTS", tmp_path / "scale.jsonl")
+    folder = tmp_path / "files"
+    scale.main(120, 400, ["squared"], 1e3, 20.0, folder, "64MB")
+    assert "needs 0.0 GB in" in capsys.readouterr().err
+    line = json.loads((tmp_path / "scale.jsonl").read_text())
+    assert (line["p"], line["n"], line["loss"]) == (120, 400, "squared")
+    disk, _ = scale.needed(120, 400, ["squared"])
+    assert sum(file.stat().st_size for file in folder.iterdir()) < disk + 10_000
+    monkeypatch.setattr(scale.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 100}))
+    with pytest.raises(SystemExit, match="too little room"):
+        scale.main(124, 400, ["squared"], 1e3, 20.0, folder, "64MB")
+    assert not (folder / "cohort-124-400.bed").exists()

@@ -18,7 +18,9 @@ from scipy.optimize import minimize
 
 from dpsubset import Problem
 from dpsubset.cuts import Cut
+from dpsubset.cuts import cut as cut_module
 from dpsubset.cuts.curvature import curvature, smallest_eigenvalue, steady
+from dpsubset.cuts.cut import largest
 from dpsubset.cuts.moments import MomentCuts
 from dpsubset.cuts.perspective import _covariance
 from dpsubset.cuts.reduced import extension_scores, multiplier, reduce
@@ -357,3 +359,23 @@ def test_drawn_subsets_match_their_law(block: int) -> None:
     p_value, cells = chi_square(counts, logs - np.logaddexp.reduce(logs))
     assert cells > 20
     assert p_value > 1e-4
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize(("size", "count"), [(20_000, 1), (20_000, 5), (33_001, 130), (50, 7)])
+def test_the_largest_of_many_weights(size: int, count: int, ties: bool) -> None:
+    """Long vectors are looked at by stretches; a twin that misses one is caught."""
+    rng = np.random.default_rng(size + count)
+    weights = np.round(rng.normal(size=size), 1) if ties else rng.normal(size=size)
+    weights[-1] = 9.0  # behind the last whole stretch
+    expected = np.sort(weights)[-count:].sum()
+    assert largest(weights, count) == pytest.approx(expected, rel=1e-13)
+    assert largest(weights, 0) == 0.0
+
+
+def test_a_stretch_that_is_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = cut_module._heavy
+    monkeypatch.setattr(cut_module, "_heavy", lambda weights, count: honest(weights, count)[:-33])
+    weights = np.random.default_rng(0).normal(size=20_001)  # 33 behind the last whole stretch
+    weights[-1] = 9.0
+    assert largest(weights, 5) != pytest.approx(np.sort(weights)[-5:].sum(), rel=1e-13)

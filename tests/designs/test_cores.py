@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from dpsubset import Problem, SubsetSelector
+from dpsubset import PermuteAndFlip, Problem, SubsetSelector
+from dpsubset.cuts import moments
 from dpsubset.cuts.dual import DualCuts
 from dpsubset.designs import as_design, cores, dense
 from dpsubset.losses import batch
+from dpsubset.sampling import partition
 
 
 @pytest.mark.parametrize("bounds", [(-1.0, 1.0), (-0.5, 0.9)])
@@ -104,3 +106,40 @@ def test_a_wrong_number_of_cores_is_refused(jobs: object) -> None:
     selector = SubsetSelector(bounds_X=(-1, 1), bounds_y=(-1, 1), n_jobs=jobs)
     with pytest.raises(ValueError, match="n_jobs must be a whole number"):
         selector.fit(np.zeros((20, 9)), np.zeros(20))
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_cuts_and_envelopes_of_many_regions(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
+    """One core or several, cut by cut or all of them: the same masses, and the same draws."""
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-1, 1, (40, 300))
+    bounds = {"x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
+    masses, draws = [], []
+    for spread, count in ((10**9, 1), (0, 1), (0, 2), (0, 3)):
+        monkeypatch.setattr(moments, "_SPREAD", spread)
+        monkeypatch.setattr(partition, "_SPREAD", spread)
+        monkeypatch.setattr(cores, "cores", lambda count=count: count)
+        problem = Problem(X, X[:, 0] / 2, size=3, loss=loss, ridge=2.0, **bounds)
+        masses.append(partition.Partition(problem, 3.0).masses.tolist())
+        draws.append(PermuteAndFlip(3.0).draw(problem, 20, random_state=0).tolist())
+    assert masses[0] == masses[1] == masses[2] == masses[3]
+    assert draws[0] == draws[1] == draws[2] == draws[3]
+
+
+@pytest.mark.large
+def test_a_cut_of_another_region_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin of the above: what threads make comes back in another order."""
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-1, 1, (40, 300))
+    monkeypatch.setattr(moments, "_SPREAD", 0)
+    problem = Problem(X, X[:, 0] / 2, size=3, x_bound=1.0, y_bound=1.0, radius=1.0, ridge=2.0)
+    honest = partition.Partition(problem, 3.0).masses.tolist()
+    monkeypatch.setattr(moments, "mapped", lambda work, given: [work(one) for one in given[::-1]])
+    assert partition.Partition(problem, 3.0).masses.tolist() != honest
+
+
+def test_results_keep_their_order() -> None:
+    with cores.using(3):
+        assert cores.mapped(lambda x: x + 1, list(range(20))) == list(range(1, 21))
+        assert cores.mapped(lambda x: x, []) == []

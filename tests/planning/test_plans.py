@@ -124,7 +124,91 @@ def test_bounds_alone_are_a_schema_too() -> None:
     assert found.points[-1].chance == 1.0
 
 
+@pytest.mark.parametrize("schema", [NUMBERS, CLASSES])
+def test_columns_that_are_included_have_their_own_signal(schema: dict[str, Any]) -> None:
+    known = Schema.from_dict(schema)
+    shape: dict[str, Any] = {"size": 2, "signal": 0.4, "rho": 0.0}
+    for seed in range(3):
+        made = described_table(
+            known, 20_000, included=(0, 1), included_signal=0.3, seed=seed, **shape
+        )
+        assert not set(made.support) & {0, 1}
+        hidden = [made.table.X["age"], made.table.X["smoker"]]
+        mean = made.signal if schema is NUMBERS else np.log(made.signal / (1 - made.signal))
+        shares = [np.corrcoef(column, mean)[0, 1] ** 2 for column in hidden]
+        assert shares == pytest.approx([0.15 / 0.7] * 2, abs=0.02)
+        if schema is NUMBERS:
+            assert r_squared(made.outcome, made.signal) == pytest.approx(0.7, abs=0.03)
+    none = described_table(known, 20_000, included=(0, 1), seed=0, **shape)
+    assert abs(np.corrcoef(none.table.X["age"], none.signal)[0, 1]) < 0.03
+
+
 # Plans ------------------------------------------------------------------------------------------
+
+
+COVARIATES: dict[str, Any] = {"always_include": ["age", "smoker"], "included_signal": 0.2}
+
+
+def test_covariates_are_included_and_not_looked_for() -> None:
+    """They are in every release, so what is judged is the other columns."""
+    asked = QUICK | {"size": 3, "draws": 30}
+    found = plan(NUMBERS, rows=200, models=False, **COVARIATES, **asked)
+    assert found.asked["always_include"] == ["age", "smoker"]
+    assert (found.asked["true_columns"], found.asked["included_signal"]) == (1, 0.2)
+    first, *_, last = found.points
+    assert last.chance == last.share == 1.0
+    for point in found.points:  # one column is looked for: found, or not
+        assert point.chance == point.share
+    assert first.chance < 0.9
+
+
+def test_a_plan_that_counts_covariates_as_found_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The twin: columns that cannot be missed make every share look better."""
+    asked = QUICK | {"size": 3, "draws": 30, "signals": [0.02]}
+    given: dict[str, Any] = {"rows": 300, "epsilon": 0.01, "models": False, **COVARIATES}
+    honest = plan(NUMBERS, **given, **asked).points[0]
+    assert honest.share < 0.6  # of four columns one is true
+    true = foretelling.described_table
+
+    def all_true(*args: Any, **options: Any) -> Any:
+        made = true(*args, **options)
+        return replace(made, support=(*options["included"], *made.support))
+
+    monkeypatch.setattr(foretelling, "described_table", all_true)
+    broken = plan(NUMBERS, **given, **asked).points[0]
+    assert broken.chance == 0.0
+    assert broken.share != honest.share
+
+
+def test_models_know_of_covariates() -> None:
+    """With them a model explains what they do, too."""
+    asked = QUICK | {"size": 3, "signals": [0.3]}
+    point = plan(NUMBERS, rows=20_000, epsilon=3.0, **COVARIATES, **asked).points[-1]
+    assert point.best == pytest.approx(0.5, abs=0.06)
+    assert point.quality is not None
+    assert point.quality > 0.38
+
+
+def test_the_command_knows_covariates(tmp_path: Path) -> None:
+    path = tmp_path / "schema.toml"
+    lines = [f"{name} = {json.dumps(said)}" for name, said in LINES.items() if name != "iron"]
+    target = '[target]\nname = "cost"\nbounds = [0, 1000]'
+    path.write_text("\n".join(["[columns]", *lines, target]).replace('{"ordered":', "{ordered ="))
+    words = ["plan", "--schema", str(path), "--rows", "2000", "--size", "3", "--signals", "0.5"]
+    words += ["--tables", "1", "--draws", "5", "--json", "--included-signal", "0.2"]
+    result = CliRunner().invoke(app, [*words, "--always-include", "age,smoker"])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["asked"]["always_include"] == ["age", "smoker"]
+    assert told["points"][-1]["chance"] == 1.0
+    result = CliRunner().invoke(app, [*words, "--always-include", "height"])
+    assert result.exit_code == 2
+    assert "height" in result.output
+
+
+# More plans -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -248,6 +332,11 @@ def test_numbers_of_rows_are_written_out() -> None:
         ({"loss": "logistic"}, "logistic"),
         ({"tables": 0}, "tables"),
         ({"seconds": 0}, "seconds"),
+        ({"always_include": ["weight"]}, "weight"),
+        ({"always_include": ["age", "smoker"]}, "leaves no column"),
+        ({"included_signal": 0.2}, "name them"),
+        ({"always_include": ["age"], "included_signal": 0.2}, "too much together"),
+        ({"always_include": ["age"], "included_signal": 1.5}, "included_signal must lie between"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_simulated(

@@ -18,8 +18,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from dpsubset.errors import InputError, MissingExtraError
-from dpsubset.planning import Answer, Setting, draw_answer, rows, rows_for
-from dpsubset.planning.simulate import shaped_table
+from dpsubset.planning import Answer, Setting, draw_answer, rows, rows_for, simulate
+from dpsubset.planning.simulate import recovery, shaped_table
 
 SMALL = Setting("absolute", 1.0, 10.0, columns=8, size=2, epsilon=6.0)
 STEP = 2**0.25
@@ -202,3 +202,25 @@ def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(MissingExtraError, match=r"dpsubset\[figures\]"):
         draw_answer(ANSWER, SMALL, tmp_path / "a.png")
     assert not (tmp_path / "a.png").exists()
+
+
+# Columns that are always included ---------------------------------------------------------------
+
+
+def test_columns_that_are_included_need_not_be_found() -> None:
+    """One column fewer to find takes fewer rows; none is enough where all but one are known."""
+    shares = [recovery(replace(SMALL, size=3, included=k), 200, 4, 25) for k in range(3)]
+    assert shares[0] < shares[2]
+    with pytest.raises(InputError, match="always_include"):
+        rows_for(replace(SMALL, included=2))
+
+
+def test_a_simulation_that_does_not_include_them_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = replace(SMALL, size=3, included=2)
+    honest = recovery(given, 200, 4, 25)
+    made = simulate._selection
+    forgetful = lambda setting, *more: made(replace(setting, included=0), *more)  # noqa: E731
+    monkeypatch.setattr(simulate, "_selection", forgetful)
+    assert recovery(given, 200, 4, 25) < honest

@@ -31,7 +31,7 @@ def test_without_a_loss_the_selectors_own_rules_hold() -> None:
     """Squared loss within a window from epsilon n = 1000 on, as a user gets it."""
     setting = Setting(None, 1.0, 10.0, columns=12, size=3, epsilon=5.0)
     for rows, window in ((1000, True), (100, False)):
-        selection = _selection(setting, 3, 60.0).settled(rows)
+        selection = _selection(setting, (0, 2, 4), 60.0).settled(rows)
         assert (selection.window is not None) == window
         assert selection.loss == ("squared" if window else "huber:0.2")
     assert recovery(setting, 1500, tables=1, draws=10) == 1.0

@@ -79,6 +79,21 @@ def plan(
             "given 0 for the right columns and 0.2 for models."
         ),
     ] = None,
+    always_include: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --schema: columns that every release holds, a,b,c, such as covariates; may "
+            "be repeated. With --features alone: how many. --size counts them.",
+            rich_help_panel="Question",
+        ),
+    ] = None,
+    included_signal: Annotated[
+        float | None,
+        typer.Option(
+            help="With --schema: R^2 of the columns that are always included, all together, "
+            "besides --signals; 0 if not given."
+        ),
+    ] = None,
     seconds: Annotated[
         float | None,
         typer.Option(help="With --schema: about how long to simulate; 60 if not given."),
@@ -114,6 +129,7 @@ def plan(
     of -4 and 4, and so is the target; every true column has the same weight.
     """
     with ending(as_json):
+        from dpsubset.cli.asked import listed
         from dpsubset.cli.writing import check_destination
         from dpsubset.planning import check_picture
 
@@ -128,20 +144,24 @@ def plan(
             "spread": spread,
             "decay": decay,
             "common": common,
+            "included_signal": included_signal,
             "seconds": seconds,
         }
         if schema is not None:
             if snr is not None:
                 raise InputError("--snr is for --features alone: with --schema give --signals")
+            given["always_include"] = listed(always_include, "--always-include")
             _by_schema(schema, features, {**both, **own}, given, output, as_json)
             return
         for name, value in own.items():
             if value is not None:
-                raise InputError(f"--{name} is for a plan by --schema: give one, or leave it out")
+                option = "--" + name.replace("_", "-")
+                raise InputError(f"{option} is for a plan by --schema: give one, or leave it out")
         if features is None:
             raise InputError(
                 "--schema or --features is missing: give a schema file, or the number of columns"
             )
+        given["included"] = _count(always_include)
         _by_features(features, _SNR if snr is None else snr, most, both, given, output, as_json)
 
 
@@ -185,6 +205,18 @@ def _numbers(text: str | None) -> list[float] | None:
         ) from None
 
 
+@without_context
+def _count(given: list[str] | None) -> int:
+    """Return how many columns are always included, where none has a name."""
+    if not given:
+        return 0
+    if len(given) > 1 or not given[0].isdecimal():
+        raise InputError(
+            "--always-include takes names with --schema; with --features alone say how many columns"
+        )
+    return int(given[0])
+
+
 def _by_features(
     features: int,
     snr: float,
@@ -211,6 +243,7 @@ def _by_features(
         rho=both["rho"],
         neighbours=given["neighbours"],
         mechanism=given["mechanism"],
+        included=given["included"],
     )
 
     def tell(n: int, found: float) -> None:

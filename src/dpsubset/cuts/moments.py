@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,7 @@ from dpsubset.cuts.reduced import (
     reduce,
 )
 from dpsubset.cuts.region import Region
+from dpsubset.designs.cores import mapped
 from dpsubset.losses.squared import support_scores
 from dpsubset.problem import Problem
 
@@ -35,6 +36,7 @@ _AHEAD = 8  # Gram columns fetched together: one pass over the table costs as mu
 _HAND = 16  # columns that carry coefficients where any other costs a pass, beside those inside
 _AT_ONCE = 1000  # supports scored between two looks at the clock
 _LISTED = 2e8  # multiplications for the scores of a list, where features have several columns
+_SPREAD = 20_000  # columns from which cuts of several regions are made on all cores
 _QUICK_GRAM = 1e9  # multiplications up to which the full Gram matrix is formed at once
 
 
@@ -121,11 +123,18 @@ class MomentCuts(CutMaker):
         return block_gains(self.problem, reduced)
 
     def bound(self, region: Region, hint: Floats | None = None) -> MomentCut:
+        return self._best(region, self._eliminations(region.inside, self._multipliers))
+
+    def _eliminations(self, inside: tuple[int, ...], mus: Sequence[float]) -> list[Elimination]:
+        return [eliminate(self.problem, inside, mu) for mu in mus]
+
+    def _best(self, region: Region, eliminations: list[Elimination]) -> MomentCut:
+        """Return the best bound by any of some multipliers of the ball."""
         known = self.problem.gram.smallest or 0.0
         alone = region.to_choose == 1 and not region.partial
         candidates = []
-        for mu in self._multipliers:
-            reduced = reduce(self.problem, region.inside, mu)
+        for elimination in eliminations:
+            reduced = elimination.over()
             error = elimination_error(self.problem, reduced.penalty + known)
             if alone:
                 weights = self._alone(reduced)
@@ -171,11 +180,34 @@ class MomentCuts(CutMaker):
             return Cut(region, problem.interval(region.inside)[0], np.empty(0))
         if self._wide:
             return self._cheap_wide(region)
+        if region.to_choose == 1 and not problem.features.identity:
+            return self._last(region, self.extended(region.inside, region.free))
+        return self._cheap((region, self._asked(region)))
+
+    def cheap_all(self, regions: Sequence[Region]) -> Iterable[Cut]:
+        problem = self.problem
+        if self._wide or not problem.features.identity or problem.n_columns < _SPREAD:
+            return super().cheap_all(regions)
+        # One thread asks for Gram columns, all cores do the rest.
+        return mapped(self._cheap, [(region, self._asked(region)) for region in regions])
+
+    def _asked(self, region: Region) -> list[Elimination]:
+        """Return what a cheap cut is made of."""
+        mus = [self.floor] if region.to_choose == 1 else self._multipliers
+        return self._eliminations(region.inside, mus)
+
+    def _cheap(self, given: tuple[Region, list[Elimination]]) -> Cut:
+        region, eliminations = given
         if region.to_choose == 1:
-            scores = self.extended(region.inside, region.free)
-            return Cut(region, problem.energy - problem.slack, problem.energy - scores)
-        found = self.bound(region)  # its reduction is large, and of use to a search only
+            scores = extension_scores(self.problem, eliminations[0].over(), region.free)
+            return self._last(region, scores)
+        found = self._best(region, eliminations)  # its reduction is large, and of use to a search
         return Cut(region, found.constant, found.weights, found.partial)
+
+    def _last(self, region: Region, scores: Floats) -> Cut:
+        """Return the cut of a region with one feature to choose, by scores with each of them."""
+        energy = self.problem.energy
+        return Cut(region, energy - self.problem.slack, energy - scores)
 
     def _cheap_wide(self, region: Region) -> Cut:
         """Return the same cuts with weights that are made slice by slice."""

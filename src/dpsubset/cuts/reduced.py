@@ -115,7 +115,7 @@ def multiplier(problem: Problem, support: tuple[int, ...]) -> float:
     return float(solve(block, b, problem.ridge, problem.radius, np.empty(index.size))[2])
 
 
-@compiled()
+@compiled(nogil=True)
 def _extend(block, rows, diagonal, b_in, b_new, ridge, radius, gains):  # type: ignore[no-untyped-def]
     k = b_in.size
     G = np.empty((k + 1, k + 1))

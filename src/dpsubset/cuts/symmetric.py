@@ -109,7 +109,7 @@ def _block(w, poly):  # type: ignore[no-untyped-def]
             _absorb(poly, w[j])
 
 
-@compiled()
+@compiled(nogil=True)
 def block_tables(w, t, block):  # type: ignore[no-untyped-def]
     """Return each block's own polynomial and the product of it and all later ones."""
     count = (w.size + block - 1) // block
@@ -171,7 +171,7 @@ def draw_within(w, take, uniforms, used):  # type: ignore[no-untyped-def]
     return chosen, used
 
 
-@compiled()
+@compiled(nogil=True)
 def draw_subset(w, t, block, own, later, uniforms):  # type: ignore[no-untyped-def]
     """Draw positions of a subset of size t with probability proportional to exp(sum of w).
 

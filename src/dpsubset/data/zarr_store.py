@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from dpsubset.errors import InputError, without_context
 from dpsubset.sums import BLOCK
 
 __all__ = ["ZarrStore"]
+
+_PATIENCE = 10.0  # seconds
 
 
 class ZarrStore(NumberStore):
@@ -46,8 +50,11 @@ class ZarrStore(NumberStore):
         self.n_rows, self.n_columns = found.shape
         self._chunks = found.chunks
         self._seen = self._look()
-        wanted = -(-self.n_rows // self._chunks[0]) * -(-self.n_columns // self._chunks[1])
-        if getattr(found, "shards", None) is None and found.nchunks_initialized < wanted:
+        shards = getattr(found, "shards", None)  # of several chunks each
+        deep, wide = shards or self._chunks
+        wanted = -(-self.n_rows // deep) * -(-self.n_columns // wide)
+        stored = getattr(found, "_nshards_initialized", None) if shards else None
+        if (found.nchunks_initialized if stored is None else stored) < wanted:
             raise InputError(
                 f"{path} lacks chunks: {wanted} make up the array, and fewer are there. A missing "
                 "chunk would count as zeros; write the store anew, with write_empty_chunks"
@@ -75,6 +82,7 @@ class ZarrStore(NumberStore):
         except MemoryError:
             raise
         except Exception:  # its words may name what is in a chunk
+            _settle()
             raise InputError(
                 f"{self._path}: a chunk cannot be read; it is missing or damaged"
             ) from None
@@ -112,3 +120,16 @@ class ZarrStore(NumberStore):
             raise InputError(
                 f"{self._path} has changed while it was read; leave it as it is and ask again"
             )
+
+
+def _settle() -> None:
+    """Let reads that were begun beside one that failed come to their end, or it tells of them."""
+
+    async def others() -> None:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*left, return_exceptions=True)
+
+    with suppress(Exception):  # how it waits for its own work is zarr's affair
+        from zarr.core.sync import sync
+
+        sync(others(), timeout=_PATIENCE)

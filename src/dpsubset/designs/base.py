@@ -26,6 +26,7 @@ class Design(ABC):
     n_rows: int
     n_columns: int
     bound: float
+    threaded = False  # whether several threads may take columns at once
 
     @abstractmethod
     def take(self, columns: Columns) -> Floats:
@@ -77,7 +78,7 @@ class _WithOnes(Design):
         self._inner = inner
         self.n_rows = inner.n_rows
         self.n_columns = inner.n_columns + 1
-        self.bound = inner.bound
+        self.bound, self.threaded = inner.bound, inner.threaded
         self._squares: Floats | None = None
 
     def take(self, columns: Columns) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,12 +27,31 @@ class ColumnCache:
         self._store = np.empty((min(room, design.n_columns), design.n_rows))
         self._place = np.full(design.n_columns, -1, dtype=np.intp)
         self._used = 0
+        self._lent = False
 
     def rows(self, index: NDArray[np.intp]) -> Floats:
         """Return X_J', one row for each column of J."""
         if index.size > self._store.shape[0]:
             return np.ascontiguousarray(self._design.take(index).T)
         return self._store[self.places(index)]
+
+    def later(self, index: NDArray[np.intp]) -> Callable[[], Floats]:
+        """Return a function, for any thread, that returns the same; what it fetches is not kept."""
+        if not self._design.threaded:
+            rows = self.rows(index)
+            return lambda: rows
+        places, store = self._place[index], self._store  # of which no used row changes
+        held = places >= 0
+        self._lent = self._lent or bool(held.any())
+
+        def read() -> Floats:
+            out = np.empty((index.size, self._design.n_rows))
+            out[held] = store[places[held]]
+            if not held.all():
+                out[~held] = self._design.take(index[~held]).T
+            return out
+
+        return read
 
     @property
     def room(self) -> int:
@@ -51,6 +72,8 @@ class ColumnCache:
         if self._used + missing.size > self._store.shape[0]:
             self._place[:] = -1
             self._used = 0
+            if self._lent:  # another thread may still read it
+                self._store, self._lent = np.empty_like(self._store), False
             missing = np.unique(index)
         if missing.size:
             end = self._used + missing.size

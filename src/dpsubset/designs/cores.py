@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from dpsubset.checks import whole
 
-__all__ = ["check_jobs", "cores", "in_parallel", "shares", "using"]
+__all__ = ["check_jobs", "cores", "in_parallel", "mapped", "shares", "using"]
 
+A = TypeVar("A")
+B = TypeVar("B")
 _JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)  # cores that may be used
 
 
@@ -65,3 +67,19 @@ def in_parallel(work: Callable[[Any], None], parts: list[Any]) -> None:
     with ThreadPoolExecutor(len(parts)) as pool:
         for done in [pool.submit(work, part) for part in parts]:
             done.result()
+
+
+def mapped(work: Callable[[A], B], given: list[A]) -> list[B]:
+    """Return what some work makes of each, in order.
+
+    >>> mapped(lambda x: 2 * x, [1, 2, 3])
+    [2, 4, 6]
+    """
+    found: list[B | None] = [None] * len(given)
+
+    def some(ends: tuple[int, int]) -> None:
+        for i in range(*ends):
+            found[i] = work(given[i])
+
+    in_parallel(some, shares(0, len(given)))
+    return cast(list[B], found)

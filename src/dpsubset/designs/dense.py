@@ -192,6 +192,8 @@ class DenseDesign(Design):
     float64 first.
     """
 
+    threaded = True
+
     def __init__(
         self,
         array: NDArray[np.floating],

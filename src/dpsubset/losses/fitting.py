@@ -313,7 +313,7 @@ def _fit(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough,
     return primal, dual
 
 
-@compiled()
+@compiled(nogil=True)
 def fit_rows(rows, parameters, smooth, X, y, ridge, radius, beta, a, wanted, enough, watch):  # type: ignore[no-untyped-def]
     """Minimise sum l(y, beta'X) + ridge |beta|^2 over |beta| <= radius; X holds a column a row.
 

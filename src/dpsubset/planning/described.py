@@ -33,7 +33,8 @@ class Described:
     """A table as its schema describes it, its true columns, and what of each row is signal.
 
     `outcome` is the target as numbers, 1 and 0 for the second and the first class; `signal` its
-    mean given the true columns: for classes, the chance of the second.
+    mean given the true columns and those that are always included: for classes, the chance of the
+    second.
     """
 
     table: Table
@@ -63,6 +64,8 @@ def described_table(
     balance: float = 0.5,
     decay: float = 1.0,
     common: float = 0.0,
+    included: tuple[int, ...] = (),
+    included_signal: float = 0.0,
     seed: int = 0,
 ) -> Described:
     """Draw a table of a schema in which `size` columns, drawn at random, explain the target.
@@ -74,7 +77,8 @@ def described_table(
     deviation of numbers and of the target, as a part of half the width of their bounds; `balance`
     is the share of the second class. `common` is the part of the variance of all columns that is
     one and the same number of a row: so much are any two of them correlated, besides neighbours,
-    and all true columns pull the same way.
+    and all true columns pull the same way. Columns that are always `included` are none of the true
+    ones; equal parts of `included_signal` are theirs, besides `signal`.
 
     >>> schema = Schema.from_dict({
     ...     "columns": {"age": [0, 100], "sex": "0/1", "arm": ["a", "b", "c"]},
@@ -86,7 +90,9 @@ def described_table(
     """
     rng = np.random.default_rng([seed, rows])
     p = schema.n_columns
-    support = tuple(sorted(rng.choice(p, size=min(size, p), replace=False).tolist()))
+    others = np.delete(np.arange(p), list(included))
+    size = min(size, others.size)
+    support = tuple(sorted(rng.choice(others, size=size, replace=False).tolist()))
     hidden = _neighbours(rng, rows, p, rho)
     if common:
         shared = rng.standard_normal((rows, 1))
@@ -98,7 +104,11 @@ def described_table(
     for k, j in enumerate(rng.permutation(support) if decay < 1.0 else support):
         line += math.sqrt(decay**k) * _effect(kinds[j], hidden[:, j], rng, signed=not common)
     line = _standard(line)
-    y, outcome, mean = _target(schema, line, signal, spread, balance, rng)
+    if included_signal:
+        effects = [_effect(kinds[j], hidden[:, j], rng, signed=not common) for j in included]
+        known = _standard(np.sum(effects, axis=0))
+        line = _standard(math.sqrt(signal) * line + math.sqrt(included_signal) * known)
+    y, outcome, mean = _target(schema, line, signal + included_signal, spread, balance, rng)
     if schema.columns is None:
         lower, upper = schema.limits
         X: Any = np.clip((lower + upper) / 2 + hidden * spread * (upper - lower) / 2, lower, upper)

@@ -47,8 +47,10 @@ class _World:
     balance: float
     decay: float | None
     common: float | None
+    included: tuple[int, ...]
+    included_signal: float
 
-    def tables(self, otherwise: tuple[float, float]) -> dict[str, float]:
+    def tables(self, otherwise: tuple[float, float]) -> dict[str, Any]:
         """Return what a table is drawn with; what is not said is as given here."""
         decay, common = otherwise
         return {
@@ -58,6 +60,8 @@ class _World:
             "balance": self.balance,
             "decay": decay if self.decay is None else self.decay,
             "common": common if self.common is None else self.common,
+            "included": self.included,
+            "included_signal": self.included_signal,
         }
 
 
@@ -76,6 +80,7 @@ def plan(
     balance: float = 0.5,
     decay: float | None = None,
     common: float | None = None,
+    included_signal: float = 0.0,
     models: bool = True,
     tables: int = 5,
     draws: int = 40,
@@ -105,7 +110,8 @@ def plan(
     share : float
         The chance of the right columns that is to be reached.
     true_columns : int, optional
-        How many columns explain the target: `size` if not given, 5 where that is open.
+        How many columns explain the target, besides those that are always included: as many as
+        `size` leaves for them if not given, 5 where that is open.
     spread : float
         Standard deviation of numbers and of the target, in halves of the width of their bounds.
     rho : float
@@ -118,6 +124,8 @@ def plan(
     common : float, optional
         How much of every column's variance is one number of the row that all columns share. If not
         given 0 for the right columns, 0.2 for models.
+    included_signal : float
+        R^2 of the columns that are always included, all together, besides the signals.
     models : bool
         Whether private models are fitted, too, with the same epsilon.
     tables, draws : int
@@ -127,7 +135,9 @@ def plan(
     progress : callable, optional
         Called with the number of points that are done, and of all.
     **question
-        Options of the selection, by their names: loss, mechanism, neighbours, clip, radius, ridge.
+        Options of the selection, by their names: loss, mechanism, neighbours, clip, radius, ridge,
+        and `always_include`, a list of columns that every release holds and `size` counts, such as
+        covariates.
 
     Returns
     -------
@@ -161,9 +171,14 @@ def plan(
     seconds = positive(seconds, "seconds")
     asked = {"schema": known, "size": size, **question}
     first = Selection(epsilon=positive(epsilon, "epsilon"), **asked)  # says what is wrong
-    true = _TRUE if first.open_size else first.largest_size
-    true = min(known.n_columns, whole(true_columns or true, "true_columns", 1))
-    world = _World(true, positive(spread, "spread"), float(rho), float(balance), decay, common)
+    included = first.included
+    free = known.n_columns - len(included)
+    if first.largest_size == len(included):
+        raise InputError("size leaves no column to find besides those that are always included")
+    true = _TRUE if first.open_size else first.largest_size - len(included)
+    true = min(free, whole(true_columns or true, "true_columns", 1))
+    shape = positive(spread, "spread"), float(rho), float(balance), decay, common
+    world = _World(true, *shape, included, _beside(included_signal, signals, included))
     if rows is None:
         pairs = [(n, float(epsilon)) for n in _ROWS]
     else:
@@ -180,6 +195,21 @@ def plan(
     )
 
 
+def _beside(given: Any, signals: Sequence[float], included: tuple[int, ...]) -> float:
+    """Return the signal of the columns that are always included; all together stay below 1."""
+    if isinstance(given, (int, float)) and given == 0:
+        return 0.0
+    value = _part(given, "included_signal")
+    if not included:
+        raise InputError("included_signal is of columns that are always included: name them")
+    if value + max(signals) >= 1.0:
+        raise InputError(
+            f"included_signal and signals are parts of one variance: {value:g} and "
+            f"{max(signals):g} are too much together"
+        )
+    return value
+
+
 def _told(selection: Selection, world: _World, draws: int) -> dict[str, Any]:
     """Return the question and the assumptions, for the record."""
     return {
@@ -187,6 +217,7 @@ def _told(selection: Selection, world: _World, draws: int) -> dict[str, Any]:
         "mechanism": selection.made.name,
         "neighbours": selection.made.neighbours,
         "true_columns": world.size,
+        "included_signal": world.included_signal,
         "spread": world.spread,
         "rho": world.rho,
         "decay": world.decay,
@@ -255,7 +286,8 @@ def _one(
         selection = Selection(**given)
         drawn = selection.experiments(selection.problem(table), draws, seed)
         true = set(made.support)
-        both = [{int(j) for j in row if 0 <= j < schema.n_columns} for row in drawn]
+        free = set(range(schema.n_columns)) - set(world.included)
+        both = [free.intersection(row.tolist()) for row in drawn]
         chance = sum(one == true for one in both) / draws
         share = sum(len(one & true) for one in both) / (draws * len(true))
     except UnprovenError:

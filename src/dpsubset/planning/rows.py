@@ -123,6 +123,7 @@ def _check(setting: Setting, share: float) -> None:
     if setting.loss is not None:
         as_loss(setting.loss)
     whole(setting.size, "size", 1)
+    whole(setting.included, "always_include", 0, most=setting.size - 1)
     if setting.columns > _MOST_COLUMNS:
         raise InputError(f"at most {_MOST_COLUMNS} columns are simulated, not {setting.columns!r}")
     positive(setting.snr, "snr")

@@ -50,6 +50,8 @@ class Setting:
         Which tables count as neighbours.
     mechanism : str
         The mechanism's name.
+    included : int
+        How many of the true columns are always included: `size` counts them.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class Setting:
     rho: float = 0.1
     neighbours: str = "replace-one"
     mechanism: str = "permute-and-flip"
+    included: int = 0
 
     @property
     def labels(self) -> bool:
@@ -110,13 +113,14 @@ def shaped_table(setting: Setting, n: int, seed: int) -> GeneratedTable:
     )
 
 
-def _selection(setting: Setting, size: int, seconds: float) -> Selection:
-    """Return the question that is put to simulated tables."""
+def _selection(setting: Setting, support: tuple[int, ...], seconds: float) -> Selection:
+    """Return the question that is put to simulated tables with these true columns."""
     bounds, limits = SHAPES[setting.shape]
     target = Target(None, (-1.0, 1.0)) if setting.labels else Target(limits)
     return Selection(
         schema=Schema.of(None, setting.columns, bounds, target),
-        size=size,
+        size=len(support),
+        always_include=support[: setting.included],
         loss=setting.loss,
         clip=setting.clip,
         radius=setting.radius,
@@ -134,7 +138,7 @@ def recovery(setting: Setting, n: int, tables: int, draws: int, seconds: float =
     found = 0
     for seed in range(tables):
         table = shaped_table(setting, n, seed)
-        selection = _selection(setting, len(table.support), seconds)
+        selection = _selection(setting, table.support, seconds)
         problem = selection.problem(Table(table.X, table.y))
         try:
             drawn = selection.experiments(problem, draws, seed)

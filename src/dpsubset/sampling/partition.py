@@ -16,9 +16,10 @@ from dpsubset.cuts.listing import list_region
 from dpsubset.cuts.region import Region, outside, patterns, root
 from dpsubset.cuts.start import start
 from dpsubset.cuts.symmetric import inclusion
+from dpsubset.designs.cores import mapped, using
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Allowance, Limits
-from dpsubset.problem import Problem
+from dpsubset.problem import Begun, Problem
 from dpsubset.sampling.deciding import COARSE, decided
 from dpsubset.sampling.pieces import Envelope, Listed, Piece, Support, Tail
 
@@ -31,6 +32,7 @@ _SEARCHES = {16: 100_000, 64: 2_000_000, 512: 20_000_000}  # refinements: nodes 
 _NARROW = 500  # columns; a node of a wider table, or of wide features, costs more
 _COUNTS = (100, 2000, 20_000)  # lengths of the lists that it is asked for
 _BOUNDED = 50_000  # supports of a region that are listed with bounds on their scores
+_SPREAD = 20_000  # columns from which envelopes are made on all cores
 _LOST = 8  # rejections from lists of bounds before these are looked at
 _LOOSE = 1.0  # nats that bounds on single supports may lack before they are expanded anew
 _WORTH = 0.05  # nats that make another cut of a piece worth keeping
@@ -72,6 +74,7 @@ class Partition:
         self._quick = 60.0 / draw  # cost of a draw that needs no fit, against one that does
         self.pieces: list[Piece] = []
         self._stats = np.empty((2, 16))  # log mass and peak of every piece
+        self.version = 0  # counts changes of what draws see
         self.singles: list[Support] = []
         self._single_weights = np.empty(16)
         self.maker = maker or cut_maker(problem)
@@ -136,6 +139,7 @@ class Partition:
         return self._single_weights[: len(self.singles)]
 
     def _add(self, piece: Piece, at: int | None = None) -> None:
+        self.version += 1
         if at is None:
             at = len(self.pieces)
             self.pieces.append(piece)
@@ -145,9 +149,14 @@ class Partition:
         self._stats[:, at] = piece.log_mass, piece.peak
 
     def _remove(self, at: int) -> None:
+        self.version += 1
         last = self.pieces.pop()
         if at < len(self.pieces):
             self._add(last, at)
+
+    def _clear(self) -> None:
+        self.version += 1
+        self.pieces.clear()
 
     def adopt(self, singles: list[Support], log_weights: Floats) -> None:
         """Take over supports that another sampler set free: pieces hold them, but do not count."""
@@ -159,7 +168,7 @@ class Partition:
     def begin_again(self) -> None:
         """Cover all supports anew, by cuts that are better now; those set free stay so."""
         self._adopted |= {tuple(support.tolist()) for support in self.singles}
-        self.pieces.clear()
+        self._clear()
         self._place_all(self._starting(root(self.problem)))
 
     def gone(self, support: Support) -> bool:
@@ -169,23 +178,33 @@ class Partition:
     def _set_free(self, support: Support, log_weight: float) -> None:
         if self.gone(support):
             return
+        self.version += 1
         at = len(self.singles)
         self.singles.append(support)
         if at == self._single_weights.size:
             self._single_weights = np.concatenate([self._single_weights] * 2)
         self._single_weights[at] = log_weight
 
+    def told(self, support: Support, log_weight: float) -> float:
+        """Return what a bound on the one support tells of kappa (R(S) - bound(S))."""
+        return max(self.kappa * self.maker.better(support, math.inf) + log_weight, 0.0)
+
     def reaches(
-        self, draw: float, support: Support, log_weight: float, rising: Callable[[float], float]
+        self,
+        draw: float,
+        support: Support,
+        log_weight: float,
+        rising: Callable[[float], float],
+        begun: Begun | None = None,
     ) -> Verdict:
         """Say whether a draw is at least rising(kappa (R(S) - bound(S))).
 
         A bound on the one support may tell before its score is known.
         """
-        known = max(self.kappa * self.maker.better(support, math.inf) + log_weight, 0.0)
+        known = self.told(support, log_weight)
         if draw < rising(known):
             return Verdict(False, known, 0.0)
-        kept, excess = decided(self.problem, self.kappa, draw, support, log_weight, rising)
+        kept, excess = decided(self.problem, self.kappa, draw, support, log_weight, rising, begun)
         return Verdict(kept, excess, excess - known)
 
     def rejected(self, index: int, support: Support, verdict: Verdict) -> None:
@@ -311,7 +330,7 @@ class Partition:
         for support, log_weight in zip(supports, logs, strict=True):
             if support not in free:
                 self._set_free(np.array(support, dtype=np.int64), float(log_weight))
-        self.pieces.clear()
+        self._clear()
         if self.problem.n_supports > len(self.singles):
             self._add(Tail(self.problem, self.singles, common))
 
@@ -349,7 +368,12 @@ class Partition:
                 bounded.append(region)
             else:
                 self._add(listed)
-        for cut in self.maker.cheap_all(bounded):
+        cuts = self.maker.cheap_all(bounded)
+        if guess is None and above is None and isinstance(cuts, list):
+            for envelope in self._envelopes(cuts):
+                self._add(envelope)
+            return
+        for cut in cuts:
             fits = guess is not None and guess.size == cut.region.free.size
             better = fits and not self.maker.exact(cut.region)
             near = None if above is None else above.point
@@ -360,6 +384,12 @@ class Partition:
                     inherited.optimised = envelope.optimised
                     envelope = inherited
             self._add(envelope)
+
+    def _envelopes(self, cuts: list[Cut]) -> list[Envelope]:
+        """Return envelopes, made on all cores unless each takes much memory, or little time."""
+        alone = any(c.recipe is not None for c in cuts) or self.problem.n_columns < _SPREAD
+        with using(1 if alone else None):
+            return mapped(lambda cut: Envelope(cut, self.kappa), cuts)
 
     def _optimised(self, cut: Cut, guess: Floats | None, near: Floats | None = None) -> Envelope:
         found = self.maker.optimised(cut, self.kappa, guess, near=near)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.cuts import Cut
+from dpsubset.cuts.cut import largest
 from dpsubset.cuts.symmetric import block_tables, draw_subset, draw_within, next_block
 from dpsubset.problem import Problem
 from dpsubset.sampling.ranks import rank, skip, unrank
@@ -132,8 +133,7 @@ class Envelope(Piece):
         self._block = max(32, min(1024, math.isqrt(p) * 2))
         self._own, self._later = block_tables(log_weights, t, self._block)
         self.log_mass = float(self._later[0, t]) - kappa * cut.constant
-        heaviest = np.partition(log_weights, p - t)[p - t :]
-        self.peak = float(heaviest.sum()) - kappa * cut.constant
+        self.peak = largest(log_weights, t) - kappa * cut.constant
 
     @property
     def cut(self) -> Cut:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from dpsubset.arrays import Floats
+from dpsubset.sampling.ahead import Ahead, Try
 from dpsubset.sampling.deciding import draw_index, new_clocks, ring_height
 from dpsubset.sampling.partition import GONE, Partition
 from dpsubset.sampling.pieces import RandomSource, Support
 
-__all__ = ["Race", "Tries", "draw_proportional", "draw_race"]
+__all__ = ["Race", "Tries", "draw_proportional", "draw_race", "proposals"]
 
 _LOG2 = math.log(2.0)
+_LATE, _ENDED, _HORIZON = -1, -2, -3  # in the place of a piece: how the draw goes on
 
 
 @dataclass
@@ -42,24 +46,44 @@ def draw_proportional(
 
     With `tries` it may be too late for any.
     """
+    with Ahead(partition, lambda: proposals(partition, source, tries)) as ahead:
+        while True:
+            one = ahead.next()
+            if tries is not None:
+                tries.now = one.now
+            if one.index == _LATE:
+                return None
+            if one.index >= len(partition.pieces):
+                return partition.singles[one.index - len(partition.pieces)]
+            if partition.gone(one.support):
+                partition.rejected(one.index, one.support, GONE)
+                continue
+            if partition.pieces[one.index].exact:
+                return one.support
+            verdict = partition.reaches(*one.question)
+            if verdict.kept:
+                return one.support
+            partition.rejected(one.index, one.support, verdict)
+
+
+def proposals(partition: Partition, source: RandomSource, tries: Tries | None) -> Iterator[Try]:
+    """Draw from the partition as it is, again and again, until one ends the draw for sure."""
+    logs = np.concatenate([partition.masses, partition.single_weights])
+    total, clock = float(np.logaddexp.reduce(logs)), copy(tries)
     while True:
-        logs = np.concatenate([partition.masses, partition.single_weights])
-        if tries is not None and tries.late(float(np.logaddexp.reduce(logs)), 1, source):
-            return None
-        index = draw_index(logs, source)
-        if index >= len(partition.pieces):
-            return partition.singles[index - len(partition.pieces)]
+        late = clock is not None and clock.late(total, 1, source)
+        now = -math.inf if clock is None else clock.now
+        index = _LATE if late else draw_index(logs, source)
+        if not 0 <= index < len(partition.pieces):
+            yield Try(index, now)
+            return
         piece = partition.pieces[index]
         support, log_weight = piece.draw(source)
-        if partition.gone(support):
-            partition.rejected(index, support, GONE)
-            continue
-        if piece.exact:
-            return support
-        verdict = partition.reaches(source.exponential(), support, log_weight, float)
-        if verdict.kept:
-            return support
-        partition.rejected(index, support, verdict)
+        kept = piece.exact and not partition.gone(support)
+        height = 0.0 if kept or partition.gone(support) else source.exponential()
+        yield Try(index, now, support, log_weight, height)
+        if kept:
+            return
 
 
 @dataclass
@@ -105,41 +129,48 @@ def draw_race(
     """
     race = race or Race()
     race.begin(partition.single_weights, source)
+    with Ahead(partition, lambda: _arrivals(partition, source, race)) as ahead:
+        while True:
+            one = ahead.next()
+            if one.index == _ENDED:
+                return race.ended(partition.singles)
+            race.now = one.now
+            if one.index == _HORIZON:
+                partition.refine(int(np.argmax(partition.peaks)), level=-race.now - 2 * _LOG2)
+            elif _rings(partition, one):
+                return one.support
+
+
+def _arrivals(partition: Partition, source: RandomSource, race: Race) -> Iterator[Try]:
+    """Let supports arrive from the partition as it is, up to what ends the race or the process."""
+    deadline, now = race.deadline(partition.single_weights, source), race.now
+    horizon = -_LOG2 - float(partition.peaks.max(initial=-math.inf))
+    rate = _LOG2 + float(np.logaddexp.reduce(partition.masses, initial=-math.inf))
+    arrival = math.inf
     while True:
-        deadline = race.deadline(partition.single_weights, source)
-        arrival = horizon = math.inf
         if partition.pieces:
-            horizon = -_LOG2 - float(partition.peaks.max())
-            rate = _LOG2 + float(np.logaddexp.reduce(partition.masses))
-            arrival = float(np.logaddexp(race.now, math.log(source.exponential()) - rate))
+            arrival = float(np.logaddexp(now, math.log(source.exponential()) - rate))
         if deadline <= min(arrival, horizon):
-            return race.ended(partition.singles)
+            yield Try(_ENDED, now)
+            return
         if arrival >= horizon:
-            race.now = max(race.now, horizon)
-            partition.refine(int(np.argmax(partition.peaks)), level=-race.now - 2 * _LOG2)
-            continue
-        race.now = arrival
+            yield Try(_HORIZON, max(now, horizon))
+            return
+        now = arrival
         index = draw_index(partition.masses, source)
-        support = _ring(partition, index, race.now, source)
-        if support is not None:
-            return support
+        support, log_weight = partition.pieces[index].draw(source)
+        rising = partial(ring_height, now, log_weight)
+        yield Try(index, now, support, log_weight, source.exponential(), rising)
 
 
-def _ring(partition: Partition, index: int, now: float, source: RandomSource) -> Support | None:
-    """Draw who arrives from a piece; keep it with probability a / (2 abar (1 - a x))."""
-    piece = partition.pieces[index]
-    support, log_weight = piece.draw(source)
-
-    needed = partial(ring_height, now, log_weight)
-    draw = source.exponential()
-    if partition.gone(support):
-        partition.rejected(index, support, GONE)
-        return None
-    if piece.exact:
-        return support if draw >= needed(0.0) else None
-    verdict = partition.reaches(draw, support, log_weight, needed)
-    if verdict.kept:
-        return support
-    if verdict.excess > _LOG2:
-        partition.rejected(index, support, verdict)
-    return None
+def _rings(partition: Partition, one: Try) -> bool:
+    """Keep who arrives with probability a / (2 abar (1 - a x))."""
+    if partition.gone(one.support):
+        partition.rejected(one.index, one.support, GONE)
+        return False
+    if partition.pieces[one.index].exact:
+        return one.height >= one.rising(0.0)
+    verdict = partition.reaches(*one.question)
+    if not verdict.kept and verdict.excess > _LOG2:
+        partition.rejected(one.index, one.support, verdict)
+    return verdict.kept
