@@ -30,7 +30,7 @@ _SOON_BLOCKS = (
 _REFINED = 12  # refinements of a partition in one draw before a covering is tried
 _QUICK = 12.0  # seconds in which all supports may be bounded one by one
 _TRIED = 1.0  # seconds in which a covering is tried, or a little less
-_DESCENT = 1e-6  # seconds of a refinement by fits, for each entry of the table
+_DESCENT = 3e-5  # seconds of a refinement by fits, for each row
 _FEWEST = 2  # refinements by fits that are made in any case
 _BY_MOMENTS = 0.05  # seconds of a refinement by moments, or a little more
 _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
@@ -98,8 +98,8 @@ class _Samplers:
             if not problem.gram.affordable:  # minorants see few columns then
                 self._most = _REFINED_DULL if self._dull else _REFINED_WIDE
             elif self._walkable:  # no longer than it takes to try a covering
-                cost = min(one_pass(problem), _TRIED) / (_DESCENT * n * p)
-                self._most = min(max(cost, _FEWEST), _REFINED)
+                cost = min(one_pass(problem), _TRIED) / (_DESCENT * n)
+                self._most = min(max(cost, 1), _REFINED)
         elif self._walkable:
             most = _REFINED_QUICK if self._quick else _REFINED_BY_MOMENTS
             self._most = min(max(one_pass(problem) / _BY_MOMENTS, _REFINED), most)
