@@ -9,7 +9,7 @@ import numpy as np
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 
-__all__ = ["BLOCK", "column_sums", "dot", "dots", "products", "row_blocks", "total"]
+__all__ = ["BLOCK", "column_sums", "dot", "dots", "products", "row_blocks", "total", "two_dots"]
 
 BLOCK = 4096  # terms that are summed in one go
 
@@ -64,6 +64,21 @@ def dot(u, v):  # type: ignore[no-untyped-def]
             part += x[i] * y[i]
         out += part
     return out
+
+
+@compiled(nogil=True, fastmath={"contract", "reassoc"})
+def two_dots(a, b, v):  # type: ignore[no-untyped-def]
+    """Return the inner products of two vectors with a third."""
+    p = q = 0.0
+    for start in range(0, v.size, BLOCK):
+        c, d, x = a[start : start + BLOCK], b[start : start + BLOCK], v[start : start + BLOCK]
+        s = t = 0.0
+        for i in range(x.size):
+            s += c[i] * x[i]
+            t += d[i] * x[i]
+        p += s
+        q += t
+    return p, q
 
 
 @compiled(nogil=True, fastmath={"contract", "reassoc"})

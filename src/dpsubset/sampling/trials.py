@@ -1,0 +1,521 @@
+"""What a swap of features gains, enclosed, from a trial fit that is kept from step to step (T24j).
+
+Any coefficients enclose the score of their support, the nearer the less they leave of its
+equations. A swap keeps the coefficients of the features that stay and fits the new feature to what
+they leave; feature by feature is fitted again until the step is decided. Nothing is factored.
+
+What is left is kept up to date by the products of the columns, or, where those are not at hand, by
+the residuals of the rows: that takes as many products of long vectors as there are columns, not as
+there are pairs of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsubset.arrays import Floats
+from dpsubset.compiled import compiled
+from dpsubset.problem import Problem
+from dpsubset.sums import BLOCK, dot, row_blocks, two_dots
+
+__all__ = ["Alone", "Trial", "alone_of", "catch_up", "ends", "follow", "forget_all", "nothing_alone", "propose", "refit", "turn"]
+
+_LOOSE = 1e-5  # relative rounding of a norm by eigenvectors
+_UNIT = 2.0**-53
+_ENOUGH = 0.02  # share of all that is left, for a feature to be fitted again
+_REFRESH = 256.0  # changes, about, after which what is left is computed anew
+
+
+def padded(width: int) -> int:
+    """Return the room of a feature, a multiple of four columns."""
+    return -(-width // 4) * 4
+
+
+class Alone(NamedTuple):
+    """Every feature's own equations, padded to the widest: G_gg + ridge by its eigenvectors."""
+
+    values: Floats
+    vectors: Floats  # a row each
+    targets: Floats  # X_g'y
+    where: NDArray[np.int64]  # the features' columns in the table of moments, one after another
+    starts: NDArray[np.int64]
+    # Rounding of one operation, largest trace of a support, least and largest value, and the
+    # length of X_S'y in units of that trace.
+    numbers: Floats
+
+
+def alone_of(problem: Problem, G: Floats) -> Alone:
+    """Take every feature's own equations apart; G is of all columns."""
+    features = problem.features
+    alone = _nothing_yet(problem, 0)
+    for own, columns in _by_width(problem, np.arange(len(features))):
+        blocks = G[columns[:, :, None], columns[:, None, :]]
+        _fill_in(problem, alone, own, columns, blocks)
+    alone.where[:] = features.order
+    return alone
+
+
+def far_alone(problem: Problem) -> Alone:
+    """Return room for features whose equations are not yet known, and products of long vectors."""
+    return _nothing_yet(problem, BLOCK + problem.n_rows // BLOCK + 1)
+
+
+def learn(problem: Problem, alone: Alone, store: Floats, places: Any, some: Any) -> None:
+    """Take apart the equations of some features, whose columns are rows of a store."""
+    alone.where[:] = places[problem.features.order]
+    for own, columns in _by_width(problem, some[np.isnan(alone.values[some, 0])]):
+        rows, width = places[columns].ravel(), columns.shape[1]
+        if (np.diff(rows) == 1).all():
+            held = store[rows[0] : rows[-1] + 1]
+        else:
+            held = store[rows]
+        held = held.reshape(own.size, width, -1)
+        blocks = np.zeros((own.size, width, width))
+        for part in row_blocks(problem.n_rows):
+            blocks += held[:, :, part] @ np.swapaxes(held[:, :, part], 1, 2)
+        _fill_in(problem, alone, own, columns, blocks)
+
+
+def _nothing_yet(problem: Problem, long: int) -> Alone:
+    features, ridge = problem.features, problem.ridge
+    m, c = len(features), padded(int(features.widths.max()))
+    traces = features.sum(np.ascontiguousarray(problem.gram.diagonal)) + ridge * features.widths
+    trace = float(np.sort(traces)[-problem.size :].sum())
+    unit = (12 * problem.size * c + 8 + long) * _UNIT
+    reach = math.sqrt(problem.energy / trace) if trace > 0.0 else 0.0
+    return Alone(
+        np.full((m, c), np.nan),
+        np.zeros((m, c, c)),
+        np.zeros((m, c)),
+        np.zeros(features.n_columns, dtype=np.int64),
+        features.starts.astype(np.int64),
+        np.array([unit, trace, ridge, ridge, reach]),
+    )
+
+
+def _by_width(problem: Problem, some: NDArray[np.intp]) -> Iterator[Any]:
+    """Return features of the same number of columns, and these columns."""
+    features = problem.features
+    for width in np.unique(features.widths[some]):
+        own = some[features.widths[some] == width]
+        yield own, features.order[features.starts[own][:, None] + np.arange(width)]
+
+
+def _fill_in(problem: Problem, alone: Alone, own: Any, columns: Any, blocks: Floats) -> None:
+    width = columns.shape[1]
+    values, vectors = np.linalg.eigh(blocks)
+    values = np.maximum(values, 0.0) + problem.ridge
+    alone.values[own] = 1.0
+    alone.values[own, :width] = values
+    alone.vectors[own, :width, :width] = np.swapaxes(vectors, 1, 2)
+    alone.targets[own, :width] = problem.correlations[columns]
+    alone.numbers[3] = max(alone.numbers[3], values.max())
+
+
+def nothing_alone() -> Alone:
+    """Return nothing, where it would not pay."""
+    one, whole = np.empty((0, 0)), np.empty(0, dtype=np.int64)
+    return Alone(one, np.empty((0, 0, 0)), one, whole, whole, np.empty(5))
+
+
+class Trial(NamedTuple):
+    """Coefficients of one support, and what they leave: here, and where a step would lead.
+
+    Places of a support have room for the widest feature each.
+    """
+
+    held: NDArray[np.int64]  # the features that the products are of
+    products: Floats  # X_S'X_S
+    beta: Floats  # here, and there
+    left: Floats  # b - (G + ridge + mu) beta
+    strip: Floats  # products of the new feature with all that stand there
+    change: Floats  # of one feature's coefficients
+    short: Floats  # room for one feature
+    shares: Floats  # of what is left, a feature each
+    numbers: Floats  # for both: mu, how far the coefficients have come in all, their length
+    residuals: Floats  # y - X beta, for both, and y; of no rows where products are at hand
+
+    @classmethod
+    def of(cls, size: int, widest: int, y: Floats) -> Trial:
+        """Return room for supports of so many features; y is empty where products are at hand."""
+        widest = padded(widest)
+        k = size * widest
+        return cls(
+            np.full(size, -1),
+            np.zeros((k, k)),
+            np.zeros((2, k)),
+            np.zeros((2, k)),
+            np.zeros((widest, k)),
+            np.zeros(widest),
+            np.zeros(widest),
+            np.zeros((2, size)),
+            np.zeros((2, 3)),
+            np.tile(y, (3, 1)),
+        )
+
+
+@compiled(nogil=True)
+def forget_all(trial, mu):  # type: ignore[no-untyped-def]
+    """Stand nowhere, with a multiplier of the ball."""
+    trial.held[:] = -1
+    trial.products[:] = 0.0
+    trial.beta[:] = 0.0
+    trial.left[:] = 0.0
+    trial.numbers[:] = 0.0
+    trial.numbers[:, 0] = mu
+    trial.residuals[0] = trial.residuals[2]
+
+
+@compiled(nogil=True)
+def _width(alone, g):  # type: ignore[no-untyped-def]
+    return alone.starts[g + 1] - alone.starts[g]
+
+
+@compiled(nogil=True)
+def _strip(table, alone, trial, at, g):  # type: ignore[no-untyped-def]
+    """Fill in the products of a feature that comes to a place with all that stand there then."""
+    strip, where, own = trial.strip, alone.where, alone.starts[g]
+    c, mine = strip.shape[0], _width(alone, g)
+    for j in range(mine, c):
+        for i in range(strip.shape[1]):
+            strip[j, i] = 0.0
+    for q in range(trial.held.size):
+        h = g if q == at else trial.held[q]
+        first, width = 0, 0
+        if h >= 0:
+            first, width = alone.starts[h], _width(alone, h)
+        for j in range(mine):
+            row = where[own + j]
+            for i in range(width):
+                strip[j, q * c + i] = table[row, where[first + i]]
+            for i in range(width, c):
+                strip[j, q * c + i] = 0.0
+
+
+@compiled(nogil=True)
+def _copy(source, target):  # type: ignore[no-untyped-def]
+    """Copy a vector; for short ones, faster than to assign it."""
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+@compiled(nogil=True)
+def _take(vector, rows, first, sizes):  # type: ignore[no-untyped-def]
+    """Take multiples of rows, from the first on, away from a vector; four at a time."""
+    for j in range(0, sizes.size, 4):
+        e, f, g, h = sizes[j], sizes[j + 1], sizes[j + 2], sizes[j + 3]
+        four = rows[first + j : first + j + 4]
+        for i in range(vector.size):
+            vector[i] -= (e * four[0, i] + f * four[1, i]) + (g * four[2, i] + h * four[3, i])
+
+
+@compiled(nogil=True)
+def _count(numbers, reach, length):  # type: ignore[no-untyped-def]
+    """Count a change of the coefficients of that length, for the rounding of what is left."""
+    numbers[2] += length
+    numbers[1] += length + reach + numbers[2]
+
+
+@compiled(nogil=True, error_model="numpy")
+def _fitted(alone, g, mu, left, first, change):  # type: ignore[no-untyped-def]
+    """Fill in how a feature's coefficients change when it is fitted to what is left."""
+    c, own = change.size, left[first : first + change.size]
+    values, vectors = alone.values[g], alone.vectors[g]
+    for j in range(c):
+        change[j] = 0.0
+    for i in range(c):
+        v = 0.0
+        for j in range(c):
+            v += vectors[i, j] * own[j]
+        v /= values[i] + mu
+        for j in range(c):
+            change[j] += v * vectors[i, j]
+
+
+@compiled(nogil=True)
+def _add(table, alone, g, sign, beta, first, residual):  # type: ignore[no-untyped-def]
+    """Add or take away what a feature's coefficients predict."""
+    rows, width = alone.where[alone.starts[g] : alone.starts[g + 1]], _width(alone, g)
+    for j in range(0, width - 1, 2):
+        e, f, a, b = sign * beta[first + j], sign * beta[first + j + 1], table[rows[j]], table[rows[j + 1]]
+        for i in range(residual.size):
+            residual[i] += e * a[i] + f * b[i]
+    if width % 2:
+        e, a = sign * beta[first + width - 1], table[rows[width - 1]]
+        for i in range(residual.size):
+            residual[i] += e * a[i]
+
+
+@compiled(nogil=True)
+def _leave_one(table, alone, g, penalty, beta, left, first, residual):  # type: ignore[no-untyped-def]
+    """Fill in what a feature's coefficients leave of its equations."""
+    rows, width = alone.where[alone.starts[g] : alone.starts[g + 1]], _width(alone, g)
+    for j in range(0, width - 1, 2):
+        left[first + j], left[first + j + 1] = two_dots(table[rows[j]], table[rows[j + 1]], residual)
+    if width % 2:
+        left[first + width - 1] = dot(table[rows[width - 1]], residual)
+    for j in range(width):
+        left[first + j] -= penalty * beta[first + j]
+
+
+@compiled(nogil=True)
+def _leave(table, alone, penalty, trial, which, at, g, but):  # type: ignore[no-untyped-def]
+    """Fill in what all coefficients but those of one place leave; there, g stands at `at`."""
+    c, beta, left = trial.change.size, trial.beta[which], trial.left[which]
+    for q in range(trial.held.size):
+        f = g if which == 1 and q == at else trial.held[q]
+        if f >= 0 and q != but:
+            _leave_one(table, alone, f, penalty, beta, left, q * c, trial.residuals[which])
+
+
+@compiled(nogil=True)
+def _refit_one(table, alone, ridge, trial, which, q, f):  # type: ignore[no-untyped-def]
+    """Fit one feature to the residuals."""
+    c, change, numbers = trial.change.size, trial.change, trial.numbers[which]
+    beta, left, residual = trial.beta[which], trial.left[which], trial.residuals[which]
+    _leave_one(table, alone, f, ridge + numbers[0], beta, left, q * c, residual)
+    _fitted(alone, f, numbers[0], left, q * c, change)
+    _add(table, alone, f, -1.0, change, 0, residual)
+    length = 0.0
+    for j in range(c):
+        beta[q * c + j] += change[j]
+        length += change[j] * change[j]
+    _count(numbers, alone.numbers[4], np.sqrt(length))
+
+
+@compiled(nogil=True)
+def _refit_far(table, alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-def]
+    """Do what `refit` does, by residuals."""
+    enough = _ENOUGH * np.sum(trial.shares[which])
+    for q in range(trial.held.size):
+        if trial.shares[which, q] >= enough:
+            f = g if which == 1 and q == at else trial.held[q]
+            _refit_one(table, alone, ridge, trial, which, q, f)
+    _leave(table, alone, ridge + trial.numbers[which, 0], trial, which, at, g, -1)
+
+
+@compiled(nogil=True)
+def _propose_far(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-def]
+    """Do what `propose` does, by residuals."""
+    c, beta, residual = trial.change.size, trial.beta[1], trial.residuals[1]
+    _copy(trial.beta[0], beta)
+    _copy(trial.left[0], trial.left[1])
+    _copy(trial.numbers[0], trial.numbers[1])
+    _copy(trial.residuals[0], residual)
+    if trial.held[at] >= 0:
+        _add(table, alone, trial.held[at], 1.0, beta, at * c, residual)
+    length = 0.0
+    for j in range(c):
+        length += beta[at * c + j] ** 2
+        beta[at * c + j] = trial.left[1, at * c + j] = 0.0
+    _count(trial.numbers[1], alone.numbers[4], np.sqrt(length))
+    _refit_one(table, alone, ridge, trial, 1, at, g)
+    for j in range(c):
+        trial.left[1, at * c + j] = 0.0  # it was just fitted
+    _leave(table, alone, ridge + trial.numbers[1, 0], trial, 1, at, g, at)
+
+
+@compiled(nogil=True)
+def refit(table, alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-def]
+    """Fit every feature, of which much is left, to what all leave; there, g stands at `at`."""
+    if trial.residuals.shape[1] > 0:
+        _refit_far(table, alone, ridge, trial, which, at, g)
+        return
+    c, there, size = trial.change.size, which == 1, trial.held.size
+    beta, left, change = trial.beta[which], trial.left[which], trial.change
+    shares, own = trial.shares[which], trial.short
+    numbers, penalty = trial.numbers[which], ridge + trial.numbers[which, 0]
+    enough, reach = 0.0, alone.numbers[4]
+    for q in range(size):
+        enough += _ENOUGH * shares[q]
+    for q in range(size):
+        if shares[q] < enough:
+            continue
+        new = there and q == at
+        f = g if new else trial.held[q]
+        _fitted(alone, f, numbers[0], left, q * c, change)
+        if new:
+            _take(left, trial.strip, 0, change)
+        else:
+            if there:  # the products at that place are of what stands here
+                for j in range(c):
+                    v = left[at * c + j]
+                    for i in range(c):
+                        v -= trial.strip[j, q * c + i] * change[i]
+                    own[j] = v
+            _take(left, trial.products, q * c, change)
+            if there:
+                for j in range(c):
+                    left[at * c + j] = own[j]
+        length = 0.0
+        for j in range(c):
+            beta[q * c + j] += change[j]
+            left[q * c + j] -= penalty * change[j]
+            length += change[j] * change[j]
+        _count(numbers, reach, np.sqrt(length))
+
+
+@compiled(nogil=True, fastmath={"reassoc"})
+def propose(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-def]
+    """Put a feature in the place of another, fitted to what the others leave."""
+    if trial.residuals.shape[1] > 0:
+        _propose_far(table, alone, ridge, trial, at, g)
+        return
+    c, own = trial.change.size, trial.short
+    beta, left, change, numbers = trial.beta[1], trial.left[1], trial.change, trial.numbers[1]
+    _strip(table, alone, trial, at, g)
+    _copy(trial.beta[0], beta)
+    _copy(trial.left[0], left)
+    _copy(trial.numbers[0], numbers)
+    length, mu = 0.0, numbers[0]
+    for j in range(c):
+        change[j] = -beta[at * c + j]
+        length += change[j] * change[j]
+        beta[at * c + j] = 0.0
+        own[j] = alone.targets[g, j]
+    _take(left, trial.products, at * c, change)
+    for j in range(c):
+        v = 0.0
+        for i in range(beta.size):
+            v += trial.strip[j, i] * beta[i]
+        left[at * c + j] = own[j] - v
+    _count(numbers, alone.numbers[4], np.sqrt(length))
+    _fitted(alone, g, mu, left, at * c, change)
+    _take(left, trial.strip, 0, change)
+    length = 0.0
+    for j in range(c):
+        beta[at * c + j] = change[j]
+        left[at * c + j] -= (ridge + mu) * change[j]
+        length += change[j] * change[j]
+    _count(numbers, alone.numbers[4], np.sqrt(length))
+
+
+@compiled(nogil=True)
+def follow(trial, at, g):  # type: ignore[no-untyped-def]
+    """Go to what was proposed."""
+    c, strip, products = trial.change.size, trial.strip, trial.products
+    trial.held[at] = g
+    _copy(trial.beta[1], trial.beta[0])
+    _copy(trial.left[1], trial.left[0])
+    _copy(trial.numbers[1], trial.numbers[0])
+    if trial.residuals.shape[1] > 0:
+        _copy(trial.residuals[1], trial.residuals[0])
+        return
+    for i in range(products.shape[0]):
+        for j in range(c):
+            products[i, at * c + j] = strip[j, i]
+    for j in range(c):
+        for i in range(products.shape[0]):
+            products[at * c + j, i] = strip[j, i]
+
+
+@compiled(nogil=True)
+def catch_up(table, alone, ridge, trial, support):  # type: ignore[no-untyped-def]
+    """Come to where the chain stands, which other bounds may have led on."""
+    for q in range(support.size):
+        if trial.held[q] != support[q]:
+            propose(table, alone, ridge, trial, q, support[q])
+            follow(trial, q, support[q])
+    once = alone.numbers[4] + trial.numbers[0, 2]
+    if trial.numbers[0, 1] > _REFRESH * once:
+        _refresh(table, alone, ridge, trial)
+
+
+@compiled(nogil=True)
+def _refresh(table, alone, ridge, trial):  # type: ignore[no-untyped-def]
+    """Compute anew what the coefficients leave: rounding has come together."""
+    c, beta, left = trial.change.size, trial.beta[0], trial.left[0]
+    mu, square = trial.numbers[0, 0], 0.0
+    for q in range(trial.held.size):
+        for j in range(c):
+            i = q * c + j
+            left[i] = alone.targets[trial.held[q], j] - (ridge + mu) * beta[i]
+            square += beta[i] * beta[i]
+    if trial.residuals.shape[1] > 0:
+        _copy(trial.residuals[2], trial.residuals[0])
+        for q in range(trial.held.size):
+            _add(table, alone, trial.held[q], -1.0, beta, q * c, trial.residuals[0])
+        _leave(table, alone, ridge + mu, trial, 0, -1, -1, -1)
+    else:
+        _take(left, trial.products, 0, beta)
+    trial.numbers[0, 1] = alone.numbers[4] + np.sqrt(square)
+
+
+@compiled(nogil=True, error_model="numpy")
+def ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-untyped-def]
+    """Return the least and the most that a support gains, and what part of that is the ball's.
+
+    Rounding is counted.
+    """
+    beta, left, mu = trial.beta[which], trial.left[which], trial.numbers[which, 0]
+    shares, values, vectors = trial.shares[which], alone.values, alone.vectors
+    targets, held, overlaps, there = alone.targets, trial.held, pairs.overlaps, which == 1
+    reached, tied, square, off, common, c = 0.0, 0.0, 0.0, 0.0, 0.0, trial.change.size
+    t = -1
+    while t + 1 < pairs.multipliers.size and pairs.multipliers[t + 1] <= mu:
+        t += 1
+    for q in range(held.size):
+        f, first = g if there and q == at else held[q], q * c
+        share = 0.0
+        for j in range(c):
+            x = beta[first + j]
+            reached += targets[f, j] * x
+            tied += left[first + j] * x
+            square += x * x
+        for i in range(c):
+            v = 0.0
+            for j in range(c):
+                v += vectors[f, i, j] * left[first + j]
+            share += v * v / (values[f, i] + mu)
+        shares[q] = share
+        off += share
+        if t >= 0:
+            overlap = 0.0
+            for p in range(held.size):
+                if p != q:
+                    overlap += overlaps[t, f, g if there and p == at else held[p]]
+            common = max(common, overlap)
+    length, radius = np.sqrt(square), norm.radius
+    trial.numbers[which, 2] = length
+    unit, trace = alone.numbers[0], alone.numbers[1]
+    apart = max((norm.ridge + mu) / (alone.numbers[3] + mu), 1.0 - common if t >= 0 else 0.0)
+    error = unit * (trace + beta.size * mu) * trial.numbers[which, 1]
+    longer = max(length, radius)
+    rounding = unit * (energy + 2.0 * (trace + mu) * longer * longer)
+    spent = reached - tied - mu * square
+    share = radius / length if length > 0.0 else 0.0
+    if spent * share > reached:
+        share = reached / spent
+    least = share * (2.0 * reached - share * spent)
+    inner = reached + tied + mu * radius * radius
+    reduced = (1.0 + _LOOSE) * np.sqrt(off) + error / np.sqrt(alone.numbers[2] + mu)
+    most = inner + reduced * reduced / apart
+    rounding += error * longer * max(share, 1.0)
+    return least - rounding, most + rounding, inner - least
+
+
+@compiled(nogil=True, error_model="numpy")
+def turn(alone, norm, trial, which, at, g, least):  # type: ignore[no-untyped-def]
+    """Choose another multiplier of the ball, by what every feature alone would do."""
+    beta, left, mu = trial.beta[which], trial.left[which], trial.numbers[which, 0]
+    curved, square, c = 0.0, 0.0, trial.change.size
+    for q in range(trial.held.size):
+        f = g if which == 1 and q == at else trial.held[q]
+        for i in range(c):
+            v = 0.0
+            for j in range(c):
+                v += alone.vectors[f, i, j] * beta[q * c + j]
+            curved += v * v / (alone.values[f, i] + mu)
+            square += v * v
+    if curved > 0.0:
+        length = np.sqrt(square)
+        new = max(mu + square / curved * (length - norm.radius) / norm.radius, least)
+        for i in range(beta.size):
+            left[i] -= (new - mu) * beta[i]
+        trial.numbers[which, 0] = new
+        _count(trial.numbers[which], alone.numbers[4], 0.0)
