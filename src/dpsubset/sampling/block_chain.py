@@ -36,7 +36,10 @@ from dpsubset.sampling.trials import (
     far_alone,
     follow,
     forget_all,
+    l1_ends,
+    l1_turn,
     learn,
+    sweep,
     nothing_alone,
     propose,
     refit,
@@ -51,7 +54,8 @@ _COARSE = 0.05  # gap of a first fit over the l1 ball, in units of 1/kappa
 _SINGULAR = 1e-6  # least penalty of equations, against a feature's trace
 _UNIT = 2.0**-53
 _FEW = 24  # columns of a support, whose equations cost less than a trial fit
-_SWEEPS = 12  # times that all features of a trial fit are fitted anew
+_SWEEPS = 24  # times that trial fits are fitted anew
+_L1_SWEEPS = 96  # over the l1 ball, where equations cost far more than a sweep
 _ENCLOSED = 2  # times that two scores are enclosed by elimination, before they are computed
 
 
@@ -142,11 +146,15 @@ def _tried(data, norm, near, pairs, alone, trial, support, at, new, height, here
     catch_up(data.table, alone, norm.ridge, trial, support)
     propose(data.table, alone, norm.ridge, trial, at, new)
     way = 0
-    for again in range(2 * _SWEEPS):
+    for again in range(_L1_SWEEPS if norm.l1 else _SWEEPS):
         which = 1 if again == 0 or there[1] - there[0] > here[1] - here[0] else 0
-        if again > 1:
+        if trial.numbers[which, 3] > 0.0:
+            if again != 1:
+                sweep(alone, norm.ridge, trial, which, at, new)
+        elif again > 1:
             refit(data.table, alone, norm.ridge, trial, which, at, new)
-        gains = ends(alone, pairs, norm, data.energy, trial, which, at, new)
+        given = alone, pairs, norm, data.energy, trial, which, at, new
+        gains = l1_ends(*given) if norm.l1 else ends(*given)
         if which == 1:
             there = _inside(data, near, there, gains)
         else:
@@ -155,7 +163,10 @@ def _tried(data, norm, near, pairs, alone, trial, support, at, new, height, here
         if way != 0:
             break
         if gains[2] > 0.5 * (gains[1] - gains[0]):
-            turn(alone, norm, trial, which, at, new, near.least)
+            if norm.l1:
+                l1_turn(alone, norm, trial, which, at, new)
+            else:
+                turn(alone, norm, trial, which, at, new, near.least)
     return way, here, there
 
 
@@ -170,7 +181,10 @@ def _walk(data, parts, norm, near, pairs, alone, state, draws, fresh, kept, room
     for c in range(first, last):
         support, outside = state.supports[c], state.outside[c]
         forget(kept, -1)
-        forget_all(trial, max(state.multipliers[c], near.least))
+        if norm.l1:
+            forget_all(trial, near.least, state.multipliers[c])
+        else:
+            forget_all(trial, max(state.multipliers[c], near.least), 0.0)
         if fresh:
             state.lows[c], state.highs[c] = _from_pairs(data, norm, near, pairs, support)
         here = state.lows[c], state.highs[c]
@@ -187,8 +201,8 @@ def _walk(data, parts, norm, near, pairs, alone, state, draws, fresh, kept, room
                 way, here, there = _tried(
                     data, norm, near, pairs, alone, trial, support, at, new, height, here, there
                 )
-                support[at], tried, nearer = new, True, False
-                mu = trial.numbers[1, 0]
+                support[at], tried, nearer, rough = new, True, False, rough or way == 0
+                mu = trial.numbers[1, 3 if norm.l1 else 0]
             for again in range(_ENCLOSED if data.whole else 0):
                 if way != 0 or (again > 0 and (norm.l1 or mu == kept.multipliers[at])):
                     break
@@ -259,10 +273,12 @@ class ByBlocks(Walker):
         self._pairs, self._alone = no_pairs(), nothing_alone()
         if self._whole and problem.features.n_columns**2 <= products:
             G, b = _products(problem), problem.correlations
-            self._pairs = pairs_of(problem, G, b, self._likely(G, b), rule.l1)
-            if not rule.l1 and self._pairs.multipliers.size and problem.most_columns > _FEW:
+            multipliers, active = self._likely(G, b)
+            self._pairs = pairs_of(problem, G, b, multipliers, rule.l1)
+            tried = problem.most_columns > _FEW or (rule.l1 and active)
+            if self._pairs.multipliers.size and tried:
                 self._alone = alone_of(problem, G)
-                self._state.multipliers[:] = self._pairs.multipliers[-1]
+                self._state.multipliers[:] = 0.0 if rule.l1 else self._pairs.multipliers[-1]
         self._store = None
         if not (self._whole or rule.l1) and len(problem.features) * self._widest**2 <= _OWN:
             self._store = store_of(problem, self._widest * rule.steps * chains)
@@ -271,15 +287,19 @@ class ByBlocks(Walker):
             else:
                 self._alone = far_alone(problem)
 
-    def _likely(self, G: Floats, b: Floats) -> Floats:
-        """Return multipliers of the ball: of most supports, and of the features that gain most."""
+    def _likely(self, G: Floats, b: Floats) -> tuple[Floats, bool]:
+        """Return multipliers of the ball: of most supports, and of the features that gain most.
+
+        Also whether these features' fit is outside the l1 ball.
+        """
         problem, least = self._problem, self._near.least
         order = np.argsort(-problem.features.sum(b**2)[problem.free], kind="stable")
         first = problem.free[order[: problem.to_choose]]
         columns = problem.features.columns(np.concatenate([problem.include, first]).astype(np.intp))
         block, beta = np.ascontiguousarray(G[np.ix_(columns, columns)]), np.empty(columns.size)
         mu = solve(block, b[columns], problem.ridge, problem.radius, beta)[2]
-        return np.array([least, mu] if mu > least else [least])
+        multipliers = np.array([least, mu] if mu > least else [least])
+        return multipliers, bool(np.abs(beta).sum() > problem.radius)
 
     def walk(self, draws: Draws, allowance: Allowance) -> None:
         """Take the steps: all chains at once, or one by one where not all of X'X is at hand."""

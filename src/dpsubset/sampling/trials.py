@@ -23,7 +23,7 @@ from dpsubset.compiled import compiled
 from dpsubset.problem import Problem
 from dpsubset.sums import BLOCK, dot, row_blocks, two_dots
 
-__all__ = ["Alone", "Trial", "alone_of", "catch_up", "ends", "follow", "forget_all", "nothing_alone", "propose", "refit", "turn"]
+__all__ = ["Alone", "Trial", "alone_of", "catch_up", "ends", "follow", "forget_all", "l1_ends", "l1_turn", "sweep", "nothing_alone", "propose", "refit", "turn"]
 
 _LOOSE = 1e-5  # relative rounding of a norm by eigenvectors
 _UNIT = 2.0**-53
@@ -137,7 +137,9 @@ class Trial(NamedTuple):
     change: Floats  # of one feature's coefficients
     short: Floats  # room for one feature
     shares: Floats  # of what is left, a feature each
-    numbers: Floats  # for both: mu, how far the coefficients have come in all, their length
+    # For both: mu, how far the coefficients have come in all, their length, the multiplier of the l1
+    # ball, and that before it with the length that it led to.
+    numbers: Floats
     residuals: Floats  # y - X beta, for both, and y; of no rows where products are at hand
 
     @classmethod
@@ -154,20 +156,21 @@ class Trial(NamedTuple):
             np.zeros(widest),
             np.zeros(widest),
             np.zeros((2, size)),
-            np.zeros((2, 3)),
+            np.zeros((2, 6)),
             np.tile(y, (3, 1)),
         )
 
 
 @compiled(nogil=True)
-def forget_all(trial, mu):  # type: ignore[no-untyped-def]
-    """Stand nowhere, with a multiplier of the ball."""
+def forget_all(trial, mu, weight):  # type: ignore[no-untyped-def]
+    """Stand nowhere, with multipliers of the two balls."""
     trial.held[:] = -1
     trial.products[:] = 0.0
     trial.beta[:] = 0.0
     trial.left[:] = 0.0
     trial.numbers[:] = 0.0
     trial.numbers[:, 0] = mu
+    trial.numbers[:, 3] = weight
     trial.residuals[0] = trial.residuals[2]
 
 
@@ -321,14 +324,39 @@ def _propose_far(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-
 
 
 @compiled(nogil=True)
+def _shift(trial, which, at, new, q, penalty):  # type: ignore[no-untyped-def]
+    """Change the coefficients of one place, and what all leave; `new` there stands in the strip."""
+    c, there, change, own = trial.change.size, which == 1, trial.change, trial.short
+    beta, left, strip = trial.beta[which], trial.left[which], trial.strip
+    if new:
+        _take(left, strip, 0, change)
+    else:
+        if there:  # the products at that place are of what stands here
+            for j in range(c):
+                v = left[at * c + j]
+                for i in range(c):
+                    v -= strip[j, q * c + i] * change[i]
+                own[j] = v
+        _take(left, trial.products, q * c, change)
+        if there:
+            for j in range(c):
+                left[at * c + j] = own[j]
+    length = 0.0
+    for j in range(c):
+        beta[q * c + j] += change[j]
+        left[q * c + j] -= penalty * change[j]
+        length += change[j] * change[j]
+    return np.sqrt(length)
+
+
+@compiled(nogil=True)
 def refit(table, alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-def]
     """Fit every feature, of which much is left, to what all leave; there, g stands at `at`."""
     if trial.residuals.shape[1] > 0:
         _refit_far(table, alone, ridge, trial, which, at, g)
         return
     c, there, size = trial.change.size, which == 1, trial.held.size
-    beta, left, change = trial.beta[which], trial.left[which], trial.change
-    shares, own = trial.shares[which], trial.short
+    left, shares = trial.left[which], trial.shares[which]
     numbers, penalty = trial.numbers[which], ridge + trial.numbers[which, 0]
     enough, reach = 0.0, alone.numbers[4]
     for q in range(size):
@@ -338,26 +366,9 @@ def refit(table, alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-
             continue
         new = there and q == at
         f = g if new else trial.held[q]
-        _fitted(alone, f, numbers[0], left, q * c, change)
-        if new:
-            _take(left, trial.strip, 0, change)
-        else:
-            if there:  # the products at that place are of what stands here
-                for j in range(c):
-                    v = left[at * c + j]
-                    for i in range(c):
-                        v -= trial.strip[j, q * c + i] * change[i]
-                    own[j] = v
-            _take(left, trial.products, q * c, change)
-            if there:
-                for j in range(c):
-                    left[at * c + j] = own[j]
-        length = 0.0
-        for j in range(c):
-            beta[q * c + j] += change[j]
-            left[q * c + j] -= penalty * change[j]
-            length += change[j] * change[j]
-        _count(numbers, reach, np.sqrt(length))
+        _fitted(alone, f, numbers[0], left, q * c, trial.change)
+        length = _shift(trial, which, at, new, q, penalty)
+        _count(numbers, reach, length)
 
 
 @compiled(nogil=True, fastmath={"reassoc"})
@@ -385,6 +396,9 @@ def propose(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-def]
             v += trial.strip[j, i] * beta[i]
         left[at * c + j] = own[j] - v
     _count(numbers, alone.numbers[4], np.sqrt(length))
+    numbers[4] = numbers[3]
+    if numbers[3] > 0.0:  # over the l1 ball sweeps fit it, coefficient by coefficient
+        return
     _fitted(alone, g, mu, left, at * c, change)
     _take(left, trial.strip, 0, change)
     length = 0.0
@@ -519,3 +533,131 @@ def turn(alone, norm, trial, which, at, g, least):  # type: ignore[no-untyped-de
             left[i] -= (new - mu) * beta[i]
         trial.numbers[which, 0] = new
         _count(trial.numbers[which], alone.numbers[4], 0.0)
+
+
+@compiled(nogil=True)
+def _with_signs(alone, trial, which, q, f):  # type: ignore[no-untyped-def]
+    """Fill in the change to a feature's fit where its signs, none of them 0, stay; or say no."""
+    c, beta, left = trial.change.size, trial.beta[which], trial.left[which]
+    own, change, weight = trial.short, trial.change, trial.numbers[which, 3]
+    width = _width(alone, f)
+    for j in range(c):
+        x = beta[q * c + j]
+        if x == 0.0 and j < width:
+            return False
+        own[j] = left[q * c + j] - (weight if x > 0.0 else -weight if x < 0.0 else 0.0)
+    _fitted(alone, f, trial.numbers[which, 0], own, 0, change)
+    for j in range(width):
+        if beta[q * c + j] * (beta[q * c + j] + change[j]) <= 0.0:
+            return False
+    return True
+
+
+@compiled(nogil=True, error_model="numpy")
+def sweep(alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-def]
+    """Fit every coefficient to what all leave, at the multiplier of the l1 ball."""
+    c, strip, products = trial.change.size, trial.strip, trial.products
+    beta, left, weight = trial.beta[which], trial.left[which], trial.numbers[which, 3]
+    own, change, penalty = trial.short, trial.change, ridge + trial.numbers[which, 0]
+    length, first, there = 0.0, at * c, which == 1
+    for q in range(trial.held.size):
+        new = there and q == at
+        f = g if new else trial.held[q]
+        if _with_signs(alone, trial, which, q, f):
+            length += _shift(trial, which, at, new, q, penalty)
+            continue
+        for j in range(_width(alone, f)):
+            i = q * c + j
+            curved = penalty + (strip[j, i] if new else products[i, i])
+            x = left[i] + curved * beta[i]
+            x = max(x - weight, 0.0) + min(x + weight, 0.0)
+            x = x / curved - beta[i]
+            if x == 0.0:
+                continue
+            beta[i] += x
+            length += abs(x)
+            row = strip[j] if new else products[i]
+            if there and not new:
+                for m in range(c):
+                    own[m] = left[first + m] - x * strip[m, i]
+            for m in range(left.size):
+                left[m] -= x * row[m]
+            if there and not new:
+                for m in range(c):
+                    left[first + m] = own[m]
+            left[i] -= penalty * x
+    _count(trial.numbers[which], alone.numbers[4], length)
+
+
+@compiled(nogil=True, error_model="numpy")
+def l1_ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-untyped-def]
+    """Do what `ends` does, over the l1 ball."""
+    beta, left, weight = trial.beta[which], trial.left[which], trial.numbers[which, 3]
+    mu = trial.numbers[which, 0]
+    targets, held, overlaps, there = alone.targets, trial.held, pairs.overlaps, which == 1
+    values, vectors, own, c = alone.values, alone.vectors, trial.short, trial.change.size
+    reached, tied, size, square, off, common = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for q in range(held.size):
+        f, first = g if there and q == at else held[q], q * c
+        share = 0.0
+        for j in range(c):
+            x, w = beta[first + j], left[first + j]
+            reached += targets[f, j] * x
+            tied += w * x
+            size += abs(x)
+            square += x * x
+            if x > 0.0:
+                own[j] = w - weight
+            elif x < 0.0:
+                own[j] = w + weight
+            else:
+                own[j] = max(w - weight, 0.0) + min(w + weight, 0.0)
+        for i in range(c):
+            v = 0.0
+            for j in range(c):
+                v += vectors[f, i, j] * own[j]
+            share += v * v / (values[f, i] + mu)
+        trial.shares[which, q] = share
+        off += share
+        overlap = 0.0
+        for p in range(held.size):
+            if p != q:
+                overlap += overlaps[0, f, g if there and p == at else held[p]]
+        common = max(common, overlap)
+    radius, unit, trace = norm.radius, alone.numbers[0], alone.numbers[1]
+    trial.numbers[which, 2] = size
+    apart = max((norm.ridge + mu) / (alone.numbers[3] + mu), 1.0 - common)
+    error = unit * (trace + beta.size * mu) * trial.numbers[which, 1]
+    longer = max(size, radius)
+    rounding = unit * (energy + 2.0 * ((trace + mu) * longer + weight) * longer)
+    spent = reached - tied - mu * square
+    share = radius / size if size > 0.0 else 0.0
+    if spent * share > reached:
+        share = reached / spent
+    least = share * (2.0 * reached - share * spent)
+    inner = reached + tied + 2.0 * weight * (radius - size) + mu * radius * radius
+    reduced = (1.0 + _LOOSE) * np.sqrt(off) + error / np.sqrt(alone.numbers[2] + mu)
+    most = inner + reduced * reduced / apart
+    rounding += error * longer * max(share, 1.0)
+    return least - rounding, most + rounding, inner - least
+
+
+@compiled(nogil=True, error_model="numpy")
+def l1_turn(alone, norm, trial, which, at, g):  # type: ignore[no-untyped-def]
+    """Choose another multiplier of the l1 ball, by what every coefficient alone would do."""
+    c, beta = trial.change.size, trial.beta[which]
+    size, slope = 0.0, 0.0
+    for q in range(trial.held.size):
+        new = which == 1 and q == at
+        for j in range(c):
+            i = q * c + j
+            if beta[i] != 0.0:
+                size += abs(beta[i])
+                slope += 1.0 / (norm.ridge + (trial.strip[j, i] if new else trial.products[i, i]))
+    numbers = trial.numbers[which]
+    if slope > 0.0:
+        weight = numbers[3]
+        if weight != numbers[4]:  # features that overlap answer more than each alone
+            slope = max(slope, (numbers[5] - size) / (weight - numbers[4]))
+        numbers[4], numbers[5] = weight, size
+        numbers[3] = max(weight + (size - norm.radius) / slope, 0.0)
