@@ -13,6 +13,7 @@ from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Allowance
 from dpsubset.losses.ball import solve
 from dpsubset.problem import IMPRECISE, Problem
+from dpsubset.sampling.alone import alone_of, far_alone, learn, nothing_alone, padded
 from dpsubset.sampling.chain import (
     Data,
     Draws,
@@ -26,21 +27,15 @@ from dpsubset.sampling.chain import (
     worth_all,
 )
 from dpsubset.sampling.l1_ball import l1_gain
+from dpsubset.sampling.l1_trials import l1_ends, l1_turn, sweep
 from dpsubset.sampling.pairs import gain_of_pairs, no_pairs, pairs_of
 from dpsubset.sampling.swapped import Kept, Room, enclosed_gain, forget, gather
 from dpsubset.sampling.trials import (
     Trial,
-    alone_of,
     catch_up,
     ends,
-    far_alone,
     follow,
     forget_all,
-    l1_ends,
-    l1_turn,
-    learn,
-    sweep,
-    nothing_alone,
     propose,
     refit,
     turn,
@@ -48,7 +43,7 @@ from dpsubset.sampling.trials import (
 
 __all__ = ["ByBlocks"]
 
-_OWN = 1 << 24  # numbers of features' own equations, where not all of X'X is at hand
+_OWN = 1 << 24  # numbers that are held of features' own equations
 _ROOM = 1024  # columns whose products are held, where all of X'X is not
 _COARSE = 0.05  # gap of a first fit over the l1 ball, in units of 1/kappa
 _SINGULAR = 1e-6  # least penalty of equations, against a feature's trace
@@ -73,6 +68,14 @@ class _Near(NamedTuple):
     slack: float  # rounding of two scores
     rounding: float  # of a bound by elimination, in units of the trace (T19.3)
     least: float  # multiplier of the ball, where equations may be singular
+
+
+class _Rooms(NamedTuple):
+    """Space for the steps of one thread."""
+
+    kept: Kept
+    room: Room
+    trial: Trial
 
 
 class _State(NamedTuple):
@@ -171,13 +174,13 @@ def _tried(data, norm, near, pairs, alone, trial, support, at, new, height, here
 
 
 @compiled(nogil=True, error_model="numpy")
-def _walk(data, parts, norm, near, pairs, alone, state, draws, fresh, kept, room, trial, first, last):  # type: ignore[no-untyped-def]
+def _walk(data, parts, norm, near, pairs, alone, state, draws, fresh, rooms, first, last):  # type: ignore[no-untyped-def]
     """Take the steps that were drawn, for the chains `first` to `last`, as for single columns.
 
     Every step goes where the scores send it: numbers that enclose them are made, nearer and
     nearer, until they decide; the scores themselves come last.
     """
-    kappa = norm.kappa
+    kappa, kept, room, trial = norm.kappa, rooms.kept, rooms.room, rooms.trial
     for c in range(first, last):
         support, outside = state.supports[c], state.outside[c]
         forget(kept, -1)
@@ -275,17 +278,22 @@ class ByBlocks(Walker):
             G, b = _products(problem), problem.correlations
             multipliers, active = self._likely(G, b)
             self._pairs = pairs_of(problem, G, b, multipliers, rule.l1)
-            tried = problem.most_columns > _FEW or (rule.l1 and active)
-            if self._pairs.multipliers.size and tried:
+            worth = problem.most_columns > _FEW or (rule.l1 and active)
+            if self._pairs.multipliers.size and worth and self._room_for_trials():
                 self._alone = alone_of(problem, G)
-                self._state.multipliers[:] = 0.0 if rule.l1 else self._pairs.multipliers[-1]
+                self._state.multipliers[:] = 0.0 if rule.l1 else multipliers[-1]
         self._store = None
-        if not (self._whole or rule.l1) and len(problem.features) * self._widest**2 <= _OWN:
-            self._store = store_of(problem, self._widest * rule.steps * chains)
-            if self._store.room < 2 * problem.most_columns:
-                self._store = None
-            else:
-                self._alone = far_alone(problem)
+        trusted = problem.ridge + least > 0.0 and self._room_for_trials()
+        if trusted and not (self._whole or rule.l1):
+            store = store_of(problem, self._widest * rule.steps * chains)
+            if store.room >= 2 * problem.most_columns:
+                self._store, self._alone = store, far_alone(problem)
+
+    def _room_for_trials(self) -> bool:
+        """Whether features are alike enough in width, and few enough, for trial fits."""
+        problem, wide = self._problem, padded(self._widest)
+        alike = problem.size * wide <= 4 * problem.most_columns
+        return alike and len(problem.features) * wide**2 <= _OWN
 
     def _likely(self, G: Floats, b: Floats) -> tuple[Floats, bool]:
         """Return multipliers of the ball: of most supports, and of the features that gain most.
@@ -325,13 +333,12 @@ class ByBlocks(Walker):
         data = self._data(draws.slots[first:last], first, last)
 
         def work(low: int, high: int) -> None:
-            k = self._problem.most_columns
-            kept, room = Kept.of(self._state.supports.shape[1], k), Room.of(k, self._widest)
-            size = self._state.supports.shape[1] * (self._alone.values.size > 0)
+            k, size = self._problem.most_columns, self._state.supports.shape[1]
             y = np.empty(0) if self._store is None else self._problem.y
-            trial = Trial.of(size, self._widest, y)
+            trial = Trial.of(size if self._alone.values.size else 0, self._widest, y)
+            rooms = _Rooms(Kept.of(size, k), Room.of(k, self._widest), trial)
             given = data, self._parts, self._norm, self._near, self._pairs, self._alone
-            _walk(*given, self._state, draws, fresh, kept, room, trial, low, high)
+            _walk(*given, self._state, draws, fresh, rooms, low, high)
 
         shared_out(work, first, last)
 

@@ -11,116 +11,35 @@ there are pairs of them.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
-from dpsubset.problem import Problem
-from dpsubset.sums import BLOCK, dot, row_blocks, two_dots
+from dpsubset.sampling.alone import padded
+from dpsubset.sums import dot, two_dots
 
-__all__ = ["Alone", "Trial", "alone_of", "catch_up", "ends", "follow", "forget_all", "l1_ends", "l1_turn", "sweep", "nothing_alone", "propose", "refit", "turn"]
+__all__ = [
+    "LOOSE",
+    "Trial",
+    "catch_up",
+    "count",
+    "ends",
+    "fitted",
+    "follow",
+    "forget_all",
+    "propose",
+    "refit",
+    "shift",
+    "turn",
+    "width_of",
+]
 
-_LOOSE = 1e-5  # relative rounding of a norm by eigenvectors
-_UNIT = 2.0**-53
+LOOSE = 1e-5  # relative rounding of a norm by eigenvectors
 _ENOUGH = 0.02  # share of all that is left, for a feature to be fitted again
 _REFRESH = 256.0  # changes, about, after which what is left is computed anew
-
-
-def padded(width: int) -> int:
-    """Return the room of a feature, a multiple of four columns."""
-    return -(-width // 4) * 4
-
-
-class Alone(NamedTuple):
-    """Every feature's own equations, padded to the widest: G_gg + ridge by its eigenvectors."""
-
-    values: Floats
-    vectors: Floats  # a row each
-    targets: Floats  # X_g'y
-    where: NDArray[np.int64]  # the features' columns in the table of moments, one after another
-    starts: NDArray[np.int64]
-    # Rounding of one operation, largest trace of a support, least and largest value, and the
-    # length of X_S'y in units of that trace.
-    numbers: Floats
-
-
-def alone_of(problem: Problem, G: Floats) -> Alone:
-    """Take every feature's own equations apart; G is of all columns."""
-    features = problem.features
-    alone = _nothing_yet(problem, 0)
-    for own, columns in _by_width(problem, np.arange(len(features))):
-        blocks = G[columns[:, :, None], columns[:, None, :]]
-        _fill_in(problem, alone, own, columns, blocks)
-    alone.where[:] = features.order
-    return alone
-
-
-def far_alone(problem: Problem) -> Alone:
-    """Return room for features whose equations are not yet known, and products of long vectors."""
-    return _nothing_yet(problem, BLOCK + problem.n_rows // BLOCK + 1)
-
-
-def learn(problem: Problem, alone: Alone, store: Floats, places: Any, some: Any) -> None:
-    """Take apart the equations of some features, whose columns are rows of a store."""
-    alone.where[:] = places[problem.features.order]
-    for own, columns in _by_width(problem, some[np.isnan(alone.values[some, 0])]):
-        rows, width = places[columns].ravel(), columns.shape[1]
-        if (np.diff(rows) == 1).all():
-            held = store[rows[0] : rows[-1] + 1]
-        else:
-            held = store[rows]
-        held = held.reshape(own.size, width, -1)
-        blocks = np.zeros((own.size, width, width))
-        for part in row_blocks(problem.n_rows):
-            blocks += held[:, :, part] @ np.swapaxes(held[:, :, part], 1, 2)
-        _fill_in(problem, alone, own, columns, blocks)
-
-
-def _nothing_yet(problem: Problem, long: int) -> Alone:
-    features, ridge = problem.features, problem.ridge
-    m, c = len(features), padded(int(features.widths.max()))
-    traces = features.sum(np.ascontiguousarray(problem.gram.diagonal)) + ridge * features.widths
-    trace = float(np.sort(traces)[-problem.size :].sum())
-    unit = (12 * problem.size * c + 8 + long) * _UNIT
-    reach = math.sqrt(problem.energy / trace) if trace > 0.0 else 0.0
-    return Alone(
-        np.full((m, c), np.nan),
-        np.zeros((m, c, c)),
-        np.zeros((m, c)),
-        np.zeros(features.n_columns, dtype=np.int64),
-        features.starts.astype(np.int64),
-        np.array([unit, trace, ridge, ridge, reach]),
-    )
-
-
-def _by_width(problem: Problem, some: NDArray[np.intp]) -> Iterator[Any]:
-    """Return features of the same number of columns, and these columns."""
-    features = problem.features
-    for width in np.unique(features.widths[some]):
-        own = some[features.widths[some] == width]
-        yield own, features.order[features.starts[own][:, None] + np.arange(width)]
-
-
-def _fill_in(problem: Problem, alone: Alone, own: Any, columns: Any, blocks: Floats) -> None:
-    width = columns.shape[1]
-    values, vectors = np.linalg.eigh(blocks)
-    values = np.maximum(values, 0.0) + problem.ridge
-    alone.values[own] = 1.0
-    alone.values[own, :width] = values
-    alone.vectors[own, :width, :width] = np.swapaxes(vectors, 1, 2)
-    alone.targets[own, :width] = problem.correlations[columns]
-    alone.numbers[3] = max(alone.numbers[3], values.max())
-
-
-def nothing_alone() -> Alone:
-    """Return nothing, where it would not pay."""
-    one, whole = np.empty((0, 0)), np.empty(0, dtype=np.int64)
-    return Alone(one, np.empty((0, 0, 0)), one, whole, whole, np.empty(5))
 
 
 class Trial(NamedTuple):
@@ -137,8 +56,8 @@ class Trial(NamedTuple):
     change: Floats  # of one feature's coefficients
     short: Floats  # room for one feature
     shares: Floats  # of what is left, a feature each
-    # For both: mu, how far the coefficients have come in all, their length, the multiplier of the l1
-    # ball, and that before it with the length that it led to.
+    # For both: mu, how far the coefficients have come in all, their length, the multiplier of the
+    # l1 ball, and that before it with the length that it led to.
     numbers: Floats
     residuals: Floats  # y - X beta, for both, and y; of no rows where products are at hand
 
@@ -175,7 +94,8 @@ def forget_all(trial, mu, weight):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def _width(alone, g):  # type: ignore[no-untyped-def]
+def width_of(alone, g):  # type: ignore[no-untyped-def]
+    """Return a feature's number of columns."""
     return alone.starts[g + 1] - alone.starts[g]
 
 
@@ -183,7 +103,7 @@ def _width(alone, g):  # type: ignore[no-untyped-def]
 def _strip(table, alone, trial, at, g):  # type: ignore[no-untyped-def]
     """Fill in the products of a feature that comes to a place with all that stand there then."""
     strip, where, own = trial.strip, alone.where, alone.starts[g]
-    c, mine = strip.shape[0], _width(alone, g)
+    c, mine = strip.shape[0], width_of(alone, g)
     for j in range(mine, c):
         for i in range(strip.shape[1]):
             strip[j, i] = 0.0
@@ -191,7 +111,7 @@ def _strip(table, alone, trial, at, g):  # type: ignore[no-untyped-def]
         h = g if q == at else trial.held[q]
         first, width = 0, 0
         if h >= 0:
-            first, width = alone.starts[h], _width(alone, h)
+            first, width = alone.starts[h], width_of(alone, h)
         for j in range(mine):
             row = where[own + j]
             for i in range(width):
@@ -218,14 +138,14 @@ def _take(vector, rows, first, sizes):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def _count(numbers, reach, length):  # type: ignore[no-untyped-def]
+def count(numbers, reach, length):  # type: ignore[no-untyped-def]
     """Count a change of the coefficients of that length, for the rounding of what is left."""
     numbers[2] += length
     numbers[1] += length + reach + numbers[2]
 
 
 @compiled(nogil=True, error_model="numpy")
-def _fitted(alone, g, mu, left, first, change):  # type: ignore[no-untyped-def]
+def fitted(alone, g, mu, left, first, change):  # type: ignore[no-untyped-def]
     """Fill in how a feature's coefficients change when it is fitted to what is left."""
     c, own = change.size, left[first : first + change.size]
     values, vectors = alone.values[g], alone.vectors[g]
@@ -243,9 +163,10 @@ def _fitted(alone, g, mu, left, first, change):  # type: ignore[no-untyped-def]
 @compiled(nogil=True)
 def _add(table, alone, g, sign, beta, first, residual):  # type: ignore[no-untyped-def]
     """Add or take away what a feature's coefficients predict."""
-    rows, width = alone.where[alone.starts[g] : alone.starts[g + 1]], _width(alone, g)
+    rows, width = alone.where[alone.starts[g] : alone.starts[g + 1]], width_of(alone, g)
     for j in range(0, width - 1, 2):
-        e, f, a, b = sign * beta[first + j], sign * beta[first + j + 1], table[rows[j]], table[rows[j + 1]]
+        e, f = sign * beta[first + j], sign * beta[first + j + 1]
+        a, b = table[rows[j]], table[rows[j + 1]]
         for i in range(residual.size):
             residual[i] += e * a[i] + f * b[i]
     if width % 2:
@@ -257,9 +178,11 @@ def _add(table, alone, g, sign, beta, first, residual):  # type: ignore[no-untyp
 @compiled(nogil=True)
 def _leave_one(table, alone, g, penalty, beta, left, first, residual):  # type: ignore[no-untyped-def]
     """Fill in what a feature's coefficients leave of its equations."""
-    rows, width = alone.where[alone.starts[g] : alone.starts[g + 1]], _width(alone, g)
+    rows, width = alone.where[alone.starts[g] : alone.starts[g + 1]], width_of(alone, g)
     for j in range(0, width - 1, 2):
-        left[first + j], left[first + j + 1] = two_dots(table[rows[j]], table[rows[j + 1]], residual)
+        left[first + j], left[first + j + 1] = two_dots(
+            table[rows[j]], table[rows[j + 1]], residual
+        )
     if width % 2:
         left[first + width - 1] = dot(table[rows[width - 1]], residual)
     for j in range(width):
@@ -282,13 +205,13 @@ def _refit_one(table, alone, ridge, trial, which, q, f):  # type: ignore[no-unty
     c, change, numbers = trial.change.size, trial.change, trial.numbers[which]
     beta, left, residual = trial.beta[which], trial.left[which], trial.residuals[which]
     _leave_one(table, alone, f, ridge + numbers[0], beta, left, q * c, residual)
-    _fitted(alone, f, numbers[0], left, q * c, change)
+    fitted(alone, f, numbers[0], left, q * c, change)
     _add(table, alone, f, -1.0, change, 0, residual)
     length = 0.0
     for j in range(c):
         beta[q * c + j] += change[j]
         length += change[j] * change[j]
-    _count(numbers, alone.numbers[4], np.sqrt(length))
+    count(numbers, alone.numbers[4], np.sqrt(length))
 
 
 @compiled(nogil=True)
@@ -316,7 +239,7 @@ def _propose_far(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-
     for j in range(c):
         length += beta[at * c + j] ** 2
         beta[at * c + j] = trial.left[1, at * c + j] = 0.0
-    _count(trial.numbers[1], alone.numbers[4], np.sqrt(length))
+    count(trial.numbers[1], alone.numbers[4], np.sqrt(length))
     _refit_one(table, alone, ridge, trial, 1, at, g)
     for j in range(c):
         trial.left[1, at * c + j] = 0.0  # it was just fitted
@@ -324,7 +247,7 @@ def _propose_far(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-
 
 
 @compiled(nogil=True)
-def _shift(trial, which, at, new, q, penalty):  # type: ignore[no-untyped-def]
+def shift(trial, which, at, new, q, penalty):  # type: ignore[no-untyped-def]
     """Change the coefficients of one place, and what all leave; `new` there stands in the strip."""
     c, there, change, own = trial.change.size, which == 1, trial.change, trial.short
     beta, left, strip = trial.beta[which], trial.left[which], trial.strip
@@ -366,9 +289,9 @@ def refit(table, alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-
             continue
         new = there and q == at
         f = g if new else trial.held[q]
-        _fitted(alone, f, numbers[0], left, q * c, trial.change)
-        length = _shift(trial, which, at, new, q, penalty)
-        _count(numbers, reach, length)
+        fitted(alone, f, numbers[0], left, q * c, trial.change)
+        length = shift(trial, which, at, new, q, penalty)
+        count(numbers, reach, length)
 
 
 @compiled(nogil=True, fastmath={"reassoc"})
@@ -395,18 +318,18 @@ def propose(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-def]
         for i in range(beta.size):
             v += trial.strip[j, i] * beta[i]
         left[at * c + j] = own[j] - v
-    _count(numbers, alone.numbers[4], np.sqrt(length))
+    count(numbers, alone.numbers[4], np.sqrt(length))
     numbers[4] = numbers[3]
     if numbers[3] > 0.0:  # over the l1 ball sweeps fit it, coefficient by coefficient
         return
-    _fitted(alone, g, mu, left, at * c, change)
+    fitted(alone, g, mu, left, at * c, change)
     _take(left, trial.strip, 0, change)
     length = 0.0
     for j in range(c):
         beta[at * c + j] = change[j]
         left[at * c + j] -= (ridge + mu) * change[j]
         length += change[j] * change[j]
-    _count(numbers, alone.numbers[4], np.sqrt(length))
+    count(numbers, alone.numbers[4], np.sqrt(length))
 
 
 @compiled(nogil=True)
@@ -504,10 +427,10 @@ def ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-un
     spent = reached - tied - mu * square
     share = radius / length if length > 0.0 else 0.0
     if spent * share > reached:
-        share = reached / spent
+        share = min(share, max(reached / spent, 0.0))
     least = share * (2.0 * reached - share * spent)
     inner = reached + tied + mu * radius * radius
-    reduced = (1.0 + _LOOSE) * np.sqrt(off) + error / np.sqrt(alone.numbers[2] + mu)
+    reduced = (1.0 + LOOSE) * np.sqrt(off) + error / np.sqrt(alone.numbers[2] + mu)
     most = inner + reduced * reduced / apart
     rounding += error * longer * max(share, 1.0)
     return least - rounding, most + rounding, inner - least
@@ -532,132 +455,6 @@ def turn(alone, norm, trial, which, at, g, least):  # type: ignore[no-untyped-de
         for i in range(beta.size):
             left[i] -= (new - mu) * beta[i]
         trial.numbers[which, 0] = new
-        _count(trial.numbers[which], alone.numbers[4], 0.0)
-
-
-@compiled(nogil=True)
-def _with_signs(alone, trial, which, q, f):  # type: ignore[no-untyped-def]
-    """Fill in the change to a feature's fit where its signs, none of them 0, stay; or say no."""
-    c, beta, left = trial.change.size, trial.beta[which], trial.left[which]
-    own, change, weight = trial.short, trial.change, trial.numbers[which, 3]
-    width = _width(alone, f)
-    for j in range(c):
-        x = beta[q * c + j]
-        if x == 0.0 and j < width:
-            return False
-        own[j] = left[q * c + j] - (weight if x > 0.0 else -weight if x < 0.0 else 0.0)
-    _fitted(alone, f, trial.numbers[which, 0], own, 0, change)
-    for j in range(width):
-        if beta[q * c + j] * (beta[q * c + j] + change[j]) <= 0.0:
-            return False
-    return True
-
-
-@compiled(nogil=True, error_model="numpy")
-def sweep(alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-def]
-    """Fit every coefficient to what all leave, at the multiplier of the l1 ball."""
-    c, strip, products = trial.change.size, trial.strip, trial.products
-    beta, left, weight = trial.beta[which], trial.left[which], trial.numbers[which, 3]
-    own, change, penalty = trial.short, trial.change, ridge + trial.numbers[which, 0]
-    length, first, there = 0.0, at * c, which == 1
-    for q in range(trial.held.size):
-        new = there and q == at
-        f = g if new else trial.held[q]
-        if _with_signs(alone, trial, which, q, f):
-            length += _shift(trial, which, at, new, q, penalty)
-            continue
-        for j in range(_width(alone, f)):
-            i = q * c + j
-            curved = penalty + (strip[j, i] if new else products[i, i])
-            x = left[i] + curved * beta[i]
-            x = max(x - weight, 0.0) + min(x + weight, 0.0)
-            x = x / curved - beta[i]
-            if x == 0.0:
-                continue
-            beta[i] += x
-            length += abs(x)
-            row = strip[j] if new else products[i]
-            if there and not new:
-                for m in range(c):
-                    own[m] = left[first + m] - x * strip[m, i]
-            for m in range(left.size):
-                left[m] -= x * row[m]
-            if there and not new:
-                for m in range(c):
-                    left[first + m] = own[m]
-            left[i] -= penalty * x
-    _count(trial.numbers[which], alone.numbers[4], length)
-
-
-@compiled(nogil=True, error_model="numpy")
-def l1_ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-untyped-def]
-    """Do what `ends` does, over the l1 ball."""
-    beta, left, weight = trial.beta[which], trial.left[which], trial.numbers[which, 3]
-    mu = trial.numbers[which, 0]
-    targets, held, overlaps, there = alone.targets, trial.held, pairs.overlaps, which == 1
-    values, vectors, own, c = alone.values, alone.vectors, trial.short, trial.change.size
-    reached, tied, size, square, off, common = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for q in range(held.size):
-        f, first = g if there and q == at else held[q], q * c
-        share = 0.0
-        for j in range(c):
-            x, w = beta[first + j], left[first + j]
-            reached += targets[f, j] * x
-            tied += w * x
-            size += abs(x)
-            square += x * x
-            if x > 0.0:
-                own[j] = w - weight
-            elif x < 0.0:
-                own[j] = w + weight
-            else:
-                own[j] = max(w - weight, 0.0) + min(w + weight, 0.0)
-        for i in range(c):
-            v = 0.0
-            for j in range(c):
-                v += vectors[f, i, j] * own[j]
-            share += v * v / (values[f, i] + mu)
-        trial.shares[which, q] = share
-        off += share
-        overlap = 0.0
-        for p in range(held.size):
-            if p != q:
-                overlap += overlaps[0, f, g if there and p == at else held[p]]
-        common = max(common, overlap)
-    radius, unit, trace = norm.radius, alone.numbers[0], alone.numbers[1]
-    trial.numbers[which, 2] = size
-    apart = max((norm.ridge + mu) / (alone.numbers[3] + mu), 1.0 - common)
-    error = unit * (trace + beta.size * mu) * trial.numbers[which, 1]
-    longer = max(size, radius)
-    rounding = unit * (energy + 2.0 * ((trace + mu) * longer + weight) * longer)
-    spent = reached - tied - mu * square
-    share = radius / size if size > 0.0 else 0.0
-    if spent * share > reached:
-        share = reached / spent
-    least = share * (2.0 * reached - share * spent)
-    inner = reached + tied + 2.0 * weight * (radius - size) + mu * radius * radius
-    reduced = (1.0 + _LOOSE) * np.sqrt(off) + error / np.sqrt(alone.numbers[2] + mu)
-    most = inner + reduced * reduced / apart
-    rounding += error * longer * max(share, 1.0)
-    return least - rounding, most + rounding, inner - least
-
-
-@compiled(nogil=True, error_model="numpy")
-def l1_turn(alone, norm, trial, which, at, g):  # type: ignore[no-untyped-def]
-    """Choose another multiplier of the l1 ball, by what every coefficient alone would do."""
-    c, beta = trial.change.size, trial.beta[which]
-    size, slope = 0.0, 0.0
-    for q in range(trial.held.size):
-        new = which == 1 and q == at
-        for j in range(c):
-            i = q * c + j
-            if beta[i] != 0.0:
-                size += abs(beta[i])
-                slope += 1.0 / (norm.ridge + (trial.strip[j, i] if new else trial.products[i, i]))
-    numbers = trial.numbers[which]
-    if slope > 0.0:
-        weight = numbers[3]
-        if weight != numbers[4]:  # features that overlap answer more than each alone
-            slope = max(slope, (numbers[5] - size) / (weight - numbers[4]))
-        numbers[4], numbers[5] = weight, size
-        numbers[3] = max(weight + (size - norm.radius) / slope, 0.0)
+        before, after = alone.numbers[1] + beta.size * mu, alone.numbers[1] + beta.size * new
+        trial.numbers[which, 1] *= max(1.0, before / after)  # rounding so far was of the old one
+        count(trial.numbers[which], alone.numbers[4], 0.0)
