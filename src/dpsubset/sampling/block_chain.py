@@ -286,7 +286,7 @@ class ByBlocks(Walker):
         trusted = problem.ridge + least > 0.0 and self._room_for_trials()
         if trusted and not (self._whole or rule.l1):
             store = store_of(problem, self._widest * rule.steps * chains)
-            if store.room >= 2 * problem.most_columns:
+            if store.room >= min(problem.features.n_columns, 2 * problem.most_columns):
                 self._store, self._alone = store, far_alone(problem)
 
     def _room_for_trials(self) -> bool:
