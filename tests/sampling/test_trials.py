@@ -17,7 +17,7 @@ from dpsubset.sampling import block_chain, l1_trials, trials
 from dpsubset.sampling.block_chain import ByBlocks
 from dpsubset.sampling.chain import Rule
 from dpsubset.sampling.pairs import no_pairs
-from dpsubset.sums import BLOCK, dot, two_dots
+from dpsubset.sums import BLOCK, dot, four_dots
 
 GROUPS = ((6,), (3, 8, 10), (0,), (1, 11), (2, 4, 9, 13, 14), (5,), (7, 12))
 CASES = {
@@ -269,6 +269,6 @@ def test_features_learned_from_columns_are_those_of_products(
         assert np.allclose(*rebuilt, atol=1e-9)
 
 
-def test_two_products_at_once() -> None:
-    a, b, v = np.random.default_rng(0).normal(size=(3, BLOCK + 7))
-    assert np.allclose(two_dots(a, b, v), (dot(a, v), dot(b, v)), rtol=1e-12)
+def test_four_products_at_once() -> None:
+    a, b, c, d, v = np.random.default_rng(0).normal(size=(5, BLOCK + 7))
+    assert np.allclose(four_dots(a, b, c, d, v), [dot(x, v) for x in (a, b, c, d)], rtol=1e-11)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.compiled import compiled
 from dpsubset.problem import Problem
-from dpsubset.sums import BLOCK, row_blocks
+from dpsubset.sums import BLOCK, dot
 
 __all__ = ["Alone", "alone_of", "far_alone", "learn", "nothing_alone", "padded"]
 
@@ -56,14 +57,18 @@ def learn(problem: Problem, alone: Alone, store: Floats, places: Any, some: Any)
     """Take apart the equations of some features, whose columns are rows of a store."""
     alone.where[:] = places[problem.features.order]
     for own, columns in _by_width(problem, some[np.isnan(alone.values[some, 0])]):
-        rows, width = places[columns].ravel(), columns.shape[1]
-        follow = (np.diff(rows) == 1).all()  # then no copy is made
-        held = store[rows[0] : rows[-1] + 1] if follow else store[rows]
-        held = held.reshape(own.size, width, -1)
-        blocks = np.zeros((own.size, width, width))
-        for part in row_blocks(problem.n_rows):
-            blocks += held[:, :, part] @ np.swapaxes(held[:, :, part], 1, 2)
+        blocks = np.empty((own.size, columns.shape[1], columns.shape[1]))
+        _own(store, places[columns], blocks)
         _fill_in(problem, alone, own, columns, blocks)
+
+
+@compiled(nogil=True)
+def _own(store, rows, out):  # type: ignore[no-untyped-def]
+    """Fill in the products of every feature's own columns."""
+    for f in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            for j in range(i + 1):
+                out[f, i, j] = out[f, j, i] = dot(store[rows[f, i]], store[rows[f, j]])
 
 
 def _nothing_yet(problem: Problem, long: int) -> Alone:

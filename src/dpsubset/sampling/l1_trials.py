@@ -113,7 +113,7 @@ def l1_ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no
     inner = reached + tied + 2.0 * weight * (radius - size) + mu * radius * radius
     reduced = (1.0 + LOOSE) * np.sqrt(off) + error / np.sqrt(alone.numbers[2] + mu)
     most = inner + reduced * reduced / apart
-    rounding += error * longer * max(share, 1.0)
+    rounding = (rounding + error * longer) * max(share, 1.0)
     return least - rounding, most + rounding, inner - least
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.sampling.alone import padded
-from dpsubset.sums import dot, two_dots
+from dpsubset.sums import four_dots
 
 __all__ = [
     "LOOSE",
@@ -160,33 +160,38 @@ def fitted(alone, g, mu, left, first, change):  # type: ignore[no-untyped-def]
             change[j] += v * vectors[i, j]
 
 
+# Columns of a feature are taken four at a time; where there are fewer, the last one is taken again,
+# with a coefficient of 0.
+
+
 @compiled(nogil=True)
 def _add(table, alone, g, sign, beta, first, residual):  # type: ignore[no-untyped-def]
-    """Add or take away what a feature's coefficients predict."""
-    rows, width = alone.where[alone.starts[g] : alone.starts[g + 1]], width_of(alone, g)
-    for j in range(0, width - 1, 2):
+    """Add or take away what a feature's coefficients predict; padding has coefficients of 0."""
+    start, last = alone.starts[g], alone.starts[g + 1] - 1
+    for j in range(0, last + 1 - start, 4):
         e, f = sign * beta[first + j], sign * beta[first + j + 1]
-        a, b = table[rows[j]], table[rows[j + 1]]
+        h, k = sign * beta[first + j + 2], sign * beta[first + j + 3]
+        a, b = table[alone.where[start + j]], table[alone.where[min(start + j + 1, last)]]
+        c = table[alone.where[min(start + j + 2, last)]]
+        d = table[alone.where[min(start + j + 3, last)]]
         for i in range(residual.size):
-            residual[i] += e * a[i] + f * b[i]
-    if width % 2:
-        e, a = sign * beta[first + width - 1], table[rows[width - 1]]
-        for i in range(residual.size):
-            residual[i] += e * a[i]
+            residual[i] += (e * a[i] + f * b[i]) + (h * c[i] + k * d[i])
 
 
 @compiled(nogil=True)
 def _leave_one(table, alone, g, penalty, beta, left, first, residual):  # type: ignore[no-untyped-def]
     """Fill in what a feature's coefficients leave of its equations."""
-    rows, width = alone.where[alone.starts[g] : alone.starts[g + 1]], width_of(alone, g)
-    for j in range(0, width - 1, 2):
-        left[first + j], left[first + j + 1] = two_dots(
-            table[rows[j]], table[rows[j + 1]], residual
+    start, last = alone.starts[g], alone.starts[g + 1] - 1
+    for j in range(0, last + 1 - start, 4):
+        found = four_dots(
+            table[alone.where[start + j]],
+            table[alone.where[min(start + j + 1, last)]],
+            table[alone.where[min(start + j + 2, last)]],
+            table[alone.where[min(start + j + 3, last)]],
+            residual,
         )
-    if width % 2:
-        left[first + width - 1] = dot(table[rows[width - 1]], residual)
-    for j in range(width):
-        left[first + j] -= penalty * beta[first + j]
+        for i in range(min(4, last + 1 - start - j)):
+            left[first + j + i] = found[i] - penalty * beta[first + j + i]
 
 
 @compiled(nogil=True)
@@ -432,7 +437,7 @@ def ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-un
     inner = reached + tied + mu * radius * radius
     reduced = (1.0 + LOOSE) * np.sqrt(off) + error / np.sqrt(alone.numbers[2] + mu)
     most = inner + reduced * reduced / apart
-    rounding += error * longer * max(share, 1.0)
+    rounding = (rounding + error * longer) * max(share, 1.0)
     return least - rounding, most + rounding, inner - least
 
 
