@@ -1,24 +1,24 @@
 """Features of several columns: how much longer do they take than single columns?
 
 `python -m benchmarks.blocks` measures what `benchmarks/blocks.jsonl` lacks, one line of JSON a
-case, and writes the table of docs/blocks.md. It can be stopped and started again; `--draw-only`
-measures nothing.
+case, and writes the tables of docs/blocks.md. It can be stopped and started again; a line that is
+taken away is measured anew; `--draw-only` measures nothing.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from time import process_time
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
+from benchmarks.kept import go_on, read_lines, write_below
 from dpsubset import search
 from dpsubset.arrays import Floats
 from dpsubset.coefficients import noisy_statistics, objective_perturbation
@@ -61,6 +61,28 @@ class Case:
     rows: int
     features: int
     width: int
+    table: str = ""  # how it differs, one of TABLES
+
+
+@dataclass(frozen=True)
+class Table:
+    """What may differ from the tables that everything is measured on."""
+
+    size: int = SIZE
+    radius: float = 1.0
+    ridge: float = 10.0
+    repeats: float = 0.0  # share of the rows in which a category is the one before
+
+
+TABLES = {
+    "": Table(),
+    "radius 0.3": Table(radius=0.3),
+    "no ridge": Table(ridge=0.0),
+    "8 features are chosen": Table(size=8),
+    "each repeats the one before in 7 of 10 rows": Table(repeats=0.7),
+    "and the radius is 0.3": Table(repeats=0.7, radius=0.3),
+    "and 8 features are chosen": Table(repeats=0.7, size=8),
+}
 
 
 @dataclass(frozen=True)
@@ -74,6 +96,10 @@ class Line:
     blocks: float | None
     columns: float | None
     features: float | None
+
+
+def _line(case: dict[str, Any], **seconds: float | None) -> Line:
+    return Line(Case(**case), **seconds)
 
 
 def _drawing(mechanism: Callable[[], Mechanism], count: int) -> Work:
@@ -113,6 +139,15 @@ SQUARED: dict[str, Work] = {
         problem, limits=LIMITS
     ),
 }
+CHAINS = [what for what in SQUARED if what.startswith("Markov chain")]
+ONE = {
+    "Markov chain, 1 of 1000 steps": _drawing(lambda: MarkovChain(3.0), 1),
+    "Markov chain, epsilon 0.3, 1 of 1000 steps": _drawing(lambda: MarkovChain(0.3), 1),
+    "Markov chain over the l1 ball, 1 of 1000 steps": _drawing(
+        lambda: MarkovChain(3.0, ball="l1"), 1
+    ),
+}
+MANY = 200  # features of a table for one chain
 SLOW: dict[str, tuple[str, Work]] = {
     "best set by outer approximation": (
         "squared",
@@ -127,8 +162,20 @@ SLOW: dict[str, tuple[str, Work]] = {
 }
 
 
+def chains() -> Iterator[Case]:
+    """Return the cases of the Markov chain on other tables."""
+    for table, what, (rows, features, width) in product(TABLES, CHAINS, SHAPES):
+        if table:
+            yield Case(what, "squared", rows, features, width, table)
+    for what, (_, features, width) in product(CHAINS, SHAPES):
+        yield Case(what, "squared", 300, features, width)
+    for what, (rows, _, width) in product(ONE, SHAPES):
+        yield Case(what, "squared", rows, MANY, width)
+
+
 def cases() -> Iterator[Case]:
-    """Return all cases, every mechanism first, then every loss."""
+    """Return all cases: chains, then every mechanism, then every loss."""
+    yield from chains()
     for shape in SHAPES:
         for what in SQUARED:
             yield Case(what, "squared", *shape)
@@ -149,10 +196,15 @@ def make_tables(case: Case) -> tuple[list[Floats], Floats]:
     """
     rng = np.random.default_rng([case.rows, case.features, case.width])
     K, shape = case.width, (case.rows, case.features)
+    table = TABLES[case.table]
     levels = rng.integers(K, size=shape)
+    if table.repeats:
+        again = rng.random(shape) < table.repeats
+        for g in range(1, case.features):
+            levels[again[:, g], g] = levels[again[:, g], g - 1]
     hot = np.eye(K)[levels]
     corners = np.sqrt(K / (K - 1)) * (hot - 1 / K)  # T33: of norm 1
-    y = hot[:, :SIZE, 0].sum(axis=1)
+    y = hot[:, : table.size, 0].sum(axis=1)
     y = (y - y.mean()) / (3 * y.std()) + 0.1 * rng.standard_normal(case.rows)
     if case.loss in LABELLED:
         y = np.where(y > 0, 1.0, -1.0)
@@ -169,16 +221,18 @@ def measure(case: Case, repeats: int = REPEATS) -> Line:
     False
     """
     tables, y = make_tables(case)
-    work = EVERY.get(case.what) or SQUARED.get(case.what) or SLOW[case.what][1]
+    work = (EVERY | SQUARED | ONE).get(case.what) or SLOW[case.what][1]
     groups = np.arange(case.features * case.width).reshape(-1, case.width).tolist()
     given = zip(tables, (groups, None, None), strict=True)
-    return Line(case, *(_timed(work, case.loss, X, y, g, repeats) for X, g in given))
+    return Line(case, *(_timed(work, case, X, y, g, repeats) for X, g in given))
 
 
-def _timed(work: Work, loss: str, X: Floats, y: Floats, groups: Any, repeats: int) -> float | None:
+def _timed(work: Work, case: Case, X: Floats, y: Floats, groups: Any, repeats: int) -> float | None:
     """Return the least CPU time of some runs, after one that compiles; None if it is too long."""
-    given: dict[str, Any] = {"classes": (-1, 1)} if loss in LABELLED else {"y_bound": 1.0}
-    given |= {"size": SIZE, "loss": loss, "x_bound": 1.0, "radius": 1.0, "ridge": 10.0}
+    table = TABLES[case.table]
+    given: dict[str, Any] = {"classes": (-1, 1)} if case.loss in LABELLED else {"y_bound": 1.0}
+    given |= {"size": table.size, "radius": table.radius, "ridge": table.ridge}
+    given |= {"loss": case.loss, "x_bound": 1.0}
     seconds: list[float] = []
     for _ in range(repeats + 1):
         began = process_time()
@@ -193,27 +247,48 @@ def _timed(work: Work, loss: str, X: Floats, y: Floats, groups: Any, repeats: in
 
 def read(path: Path) -> list[Line]:
     """Read the lines of earlier runs."""
-    if not path.exists():
-        return []
-    given = [json.loads(text) for text in path.read_text().splitlines()]
-    return [Line(**{**line, "case": Case(**line["case"])}) for line in given]
+    return read_lines(path, _line)
 
 
 def page(lines: Sequence[Line]) -> str:
-    """Return the tables of docs/blocks.md, a shape each."""
-    out = []
+    """Return the tables of docs/blocks.md: the chains', and one for each shape."""
+    out = _other_tables({line.case: line for line in lines})
+    order = {case: i for i, case in enumerate(cases())}
     for n, p, width in SHAPES:
-        own = [x for x in lines if (x.case.rows, x.case.features, x.case.width) == (n, p, width)]
+        own = [x for x in lines if x.case == Case(x.case.what, x.case.loss, n, p, width)]
         out += [
             f"\n### {n:,} rows, {p} features of {width} columns\n",
             "| what | loss | seconds | times as many columns | times a column a feature |",
             "| --- | --- | ---: | ---: | ---: |",
         ]
-        for x in own:
+        for x in sorted(own, key=lambda x: order.get(x.case, 0)):
             ratios = [_ratio(x.blocks, other, width) for other in (x.columns, x.features)]
             seconds = "not in time" if x.blocks is None else f"{x.blocks:.2g}"
             out.append(f"| {x.case.what} | {x.case.loss} | {seconds} | {' | '.join(ratios)} |")
     return "\n".join(out) + "\n"
+
+
+def _other_tables(known: dict[Case, Line]) -> list[str]:
+    """Return the chains' times on other tables: seconds, and times as many columns."""
+    head = " | ".join(f"{width} columns a feature: seconds | times" for _, _, width in SHAPES)
+    out = [
+        "\n### The Markov chain on other tables, times as many columns\n",
+        f"| table | what | {head} |",
+        "| --- | --- |" + " ---: |" * 2 * len(SHAPES),
+    ]
+    kinds = dict.fromkeys((c.table, c.rows, c.features, c.what) for c in chains())
+    for table, n, p, what in kinds:
+        name = table or (f"{n} rows" if n != SHAPES[0][0] else f"{p} features")
+        found = [known.get(Case(what, "squared", n, p, width, table)) for _, _, width in SHAPES]
+        if any(found):
+            out.append(f"| {name} | {what} | " + " | ".join(map(_both, found)) + " |")
+    return out
+
+
+def _both(line: Line | None) -> str:
+    if line is None or line.blocks is None:
+        return "| "
+    return f"{line.blocks:.2g} | {_ratio(line.blocks, line.columns, line.case.width)}"
 
 
 def _ratio(blocks: float | None, single: float | None, width: int) -> str:
@@ -227,15 +302,10 @@ def _ratio(blocks: float | None, single: float | None, width: int) -> str:
 def main(arguments: Sequence[str] = (), output: Path = LINES) -> list[Line]:
     """Measure what is missing, write it down line by line, and write the page."""
     lines = read(output)
-    known = {line.case for line in lines}
-    todo = [] if "--draw-only" in arguments else [case for case in cases() if case not in known]
-    for case in track(todo, "measuring", console=Console(stderr=True)):
-        lines.append(measure(case))
-        with output.open("a") as file:
-            file.write(json.dumps(asdict(lines[-1])) + "\n")
+    if "--draw-only" not in arguments:
+        go_on(lines, output, cases(), attrgetter("case"), measure)
     if PAGE.exists() and output == LINES:
-        before = PAGE.read_text().partition(MARK)[0]
-        PAGE.write_text(f"{before}{MARK}\n{page(lines)}")
+        write_below(PAGE, MARK, page(lines))
     return lines
 
 

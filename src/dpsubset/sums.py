@@ -9,7 +9,7 @@ import numpy as np
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 
-__all__ = ["BLOCK", "column_sums", "dot", "dots", "products", "row_blocks", "total"]
+__all__ = ["BLOCK", "column_sums", "dot", "dots", "four_dots", "products", "row_blocks", "total"]
 
 BLOCK = 4096  # terms that are summed in one go
 
@@ -74,6 +74,20 @@ def _four(a, b, c, d, v):  # type: ignore[no-untyped-def]
         q += b[i] * v[i]
         r += c[i] * v[i]
         s += d[i] * v[i]
+    return p, q, r, s
+
+
+@compiled(nogil=True)
+def four_dots(a, b, c, d, v):  # type: ignore[no-untyped-def]
+    """Return the inner products of four vectors with another."""
+    p = q = r = s = 0.0
+    for start in range(0, v.size, BLOCK):
+        rows = slice(start, start + BLOCK)
+        w, x, y, z = _four(a[rows], b[rows], c[rows], d[rows], v[rows])
+        p += w
+        q += x
+        r += y
+        s += z
     return p, q, r, s
 
 

@@ -65,5 +65,16 @@ def test_ratios_above_the_number_of_columns_stand_out() -> None:
     assert "| not in time |  |  |" in page([Line(case, None, 2.0, 0.5)])
 
 
+def test_other_tables_are_what_they_are_called() -> None:
+    repeated = "each repeats the one before in 7 of 10 rows"
+    chain = blocks.CHAINS[0]
+    (_, single, _), _ = make_tables(Case(chain, "squared", 2000, 6, 3, repeated))
+    levels = single.reshape(2000, 6, 3).argmax(axis=2)
+    same = (levels[:, 1:] == levels[:, :-1]).mean()
+    assert abs(same - (0.7 + 0.3 / 3)) < 0.02
+    shown = page([Line(Case(chain, "squared", 2000, 40, 8, repeated), 9.0, 1.0, None)])
+    assert f"| {repeated} | {chain} | |  | 9 | **9** |" in shown
+
+
 def test_lines_that_are_kept_belong_to_the_study() -> None:
     assert {line.case for line in read(blocks.LINES)} <= set(blocks.cases())

@@ -82,16 +82,20 @@ def p_value(case: Blocks, scores: np.ndarray, steps: int, draws: int, ball: str 
 
 
 @pytest.mark.grid(every=6)
-@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("held", ["all products", "some products", "columns", "trial fits"])
 @pytest.mark.parametrize("marked", [True, False])
 @pytest.mark.parametrize("steps", [1, 4, 60])
 def test_steps_follow_the_matrix(
-    steps: int, marked: bool, held: bool, monkeypatch: pytest.MonkeyPatch
+    steps: int, marked: bool, held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not held:  # the products of the columns that some steps may meet, a few steps at a time
+    monkeypatch.setattr(block_chain, "_FEW", 0 if held == "trial fits" else 24)
+    few = held in ("some products", "columns")
+    if few:
         monkeypatch.setattr(gram, "FULL_UP_TO", 0)
-        monkeypatch.setattr(block_chain, "_ROOM", 20)
-    draws = 4000 if held else 1200 if steps < 9 else 250
+    if held == "some products":  # of the columns that some steps may meet, a few at a time
+        monkeypatch.setattr(block_chain, "_OWN", 0)
+        monkeypatch.setattr(block_chain, "_ROOM", 12)
+    draws = 1200 if few and steps < 9 else 250 if few else 4000
     assert p_value(*chain_case("squared", marked), steps, draws) > FALSE_ALARM
 
 

@@ -345,7 +345,7 @@ def worst_score(case: Case, ball: str, steps: int = 25) -> float:
 def by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forbid the whole Gram matrix and keep 64 columns only, as with a table too large for both."""
     monkeypatch.setattr(gram_module, "FULL_UP_TO", 0)
-    monkeypatch.setattr(chain, "_store", lambda problem, _: ColumnCache(problem.design, memory=0))
+    monkeypatch.setattr(chain, "store_of", lambda problem, _: ColumnCache(problem.design, memory=0))
 
 
 @pytest.mark.parametrize("ball", ["l2", "l1"])
@@ -394,7 +394,7 @@ def test_columns_and_the_gram_matrix_lead_the_same_way(
     monkeypatch.setattr(gram_module, "FULL_UP_TO", 0)
     fresh = Problem(X, X[:, 7] - X[:, 100], include=(2,), exclude=(250,), **options)
     np.testing.assert_array_equal(mechanism.draw(fresh, 9, random_state=4), whole)
-    monkeypatch.setattr(chain, "_store", lambda problem, _: ColumnCache(problem.design, memory=0))
+    monkeypatch.setattr(chain, "store_of", lambda problem, _: ColumnCache(problem.design, memory=0))
     np.testing.assert_array_equal(mechanism.draw(fresh, 9, random_state=4), whole)
     assert not fresh.gram.held
     assert problem.gram.held
@@ -421,7 +421,7 @@ def test_supports_larger_than_the_store() -> None:
     X = rng.uniform(-1, 1, (12, 400))
     problem = Problem(X, X[:, 0], size=80, x_bound=1.0, y_bound=1.0, radius=1.0, ridge=1.0)
     problem.columns = ColumnCache(problem.design, memory=0)
-    assert chain._store(problem, 3).room == 320
+    assert chain.store_of(problem, 3).room == 320
     draws = MarkovChain(1.0, steps=3).draw(problem, 2, random_state=0)
     assert [len(set(row)) for row in draws.tolist()] == [80, 80]
 

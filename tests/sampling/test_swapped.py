@@ -18,7 +18,16 @@ from dpsubset.sampling.pairs import no_pairs
 from dpsubset.sampling.swapped import Kept, Room
 
 GROUPS = ((6,), (3, 8, 10), (0,), (1, 11), (2, 4, 9, 13, 14), (5,), (7, 12))
-PLAIN = ("gather", "_prepare", "_forward_many", "_dot", "enclosed_gain", "forget")
+PLAIN = (
+    "gather",
+    "_prepare",
+    "_factor",
+    "_forward",
+    "_backward",
+    "_forward_many",
+    "enclosed_gain",
+    "forget",
+)
 CASES = {
     "inside the ball": {"radius": 50.0, "ridge": 2.0},
     "the ball is active": {"radius": 0.3, "ridge": 0.1},

@@ -14,7 +14,8 @@ from dpsubset.sums import column_sums, products
 
 __all__ = ["BlockDesign", "bounded_blocks"]
 
-_AT_ONCE = 1 << 22  # entries of the table that are looked at together
+_AT_ONCE = 1 << 22  # entries of the table that are held together
+_LOOKED = 1 << 18  # that are looked at together: they fit into a cache
 _ROUNDING = 2.0**-51  # a column: what a norm may be above the bound, relative, by rounding alone
 
 
@@ -41,8 +42,8 @@ class BlockDesign(Design):
         self._scaled = np.sort(features.columns(scaled)) if scaled.size else scaled
 
     def _batches(self, index: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-        """Part features so that their columns can be held together."""
-        room = max(1, _AT_ONCE // max(self.n_rows, 1))
+        """Part features so that their columns can be looked at together."""
+        room = max(1, min(_AT_ONCE, _LOOKED) // max(self.n_rows, 1))
         ends = np.cumsum(self.features.widths[index])
         first = 0
         while first < index.size:
@@ -63,8 +64,11 @@ class BlockDesign(Design):
         """Return the squared norm of every row in each of some features."""
         columns, widths = self.features.columns(some), self.features.widths[some]
         if some.size > 1:
-            squares = self._inner.take(columns) ** 2
-            return np.add.reduceat(squares, np.cumsum(widths) - widths, axis=1)
+            taken = self._inner.take(columns)
+            if (widths == widths[0]).all():
+                taken = taken.reshape(self.n_rows, some.size, widths[0])
+                return np.asarray(np.einsum("ijk,ijk->ij", taken, taken))
+            return np.add.reduceat(taken**2, np.cumsum(widths) - widths, axis=1)
         total = np.zeros((self.n_rows, 1))  # one that may be wider than can be held
         step = max(1, _AT_ONCE // max(self.n_rows, 1))
         for first in range(0, columns.size, step):

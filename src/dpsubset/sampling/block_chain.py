@@ -13,6 +13,7 @@ from dpsubset.errors import UnprovenError
 from dpsubset.limits import REFUSED, Allowance
 from dpsubset.losses.ball import solve
 from dpsubset.problem import IMPRECISE, Problem
+from dpsubset.sampling.alone import alone_of, far_alone, learn, nothing_alone, padded
 from dpsubset.sampling.chain import (
     Data,
     Draws,
@@ -21,19 +22,35 @@ from dpsubset.sampling.chain import (
     Standing,
     Walker,
     shared_out,
+    store_of,
     value_of,
     worth_all,
 )
 from dpsubset.sampling.l1_ball import l1_gain
+from dpsubset.sampling.l1_trials import l1_ends, l1_turn, sweep
 from dpsubset.sampling.pairs import gain_of_pairs, no_pairs, pairs_of
 from dpsubset.sampling.swapped import Kept, Room, enclosed_gain, forget, gather
+from dpsubset.sampling.trials import (
+    Trial,
+    catch_up,
+    ends,
+    follow,
+    forget_all,
+    propose,
+    refit,
+    turn,
+)
 
 __all__ = ["ByBlocks"]
 
+_OWN = 1 << 24  # numbers that are held of features' own equations
 _ROOM = 1024  # columns whose products are held, where all of X'X is not
 _COARSE = 0.05  # gap of a first fit over the l1 ball, in units of 1/kappa
 _SINGULAR = 1e-6  # least penalty of equations, against a feature's trace
 _UNIT = 2.0**-53
+_FEW = 24  # columns of a support, whose equations cost less than a trial fit
+_SWEEPS = 24  # times that trial fits are fitted anew
+_L1_SWEEPS = 96  # over the l1 ball, where equations cost far more than a sweep
 _ENCLOSED = 2  # times that two scores are enclosed by elimination, before they are computed
 
 
@@ -53,6 +70,14 @@ class _Near(NamedTuple):
     least: float  # multiplier of the ball, where equations may be singular
 
 
+class _Rooms(NamedTuple):
+    """Space for the steps of one thread."""
+
+    kept: Kept
+    room: Room
+    trial: Trial
+
+
 class _State(NamedTuple):
     """Where chains stand; a row, or a number, for each."""
 
@@ -65,7 +90,7 @@ class _State(NamedTuple):
     sure: NDArray[np.bool_]  # every score that was computed to the end is precise enough
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def _from_pairs(data, norm, near, pairs, support):  # type: ignore[no-untyped-def]
     """Return numbers that enclose what `_score` would return, from pairs of features (T24i)."""
     if pairs.multipliers.size == 0:
@@ -74,16 +99,16 @@ def _from_pairs(data, norm, near, pairs, support):  # type: ignore[no-untyped-de
     return data.energy - most - near.slack, data.energy - least + near.slack
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def _score(data, parts, norm, support, room):  # type: ignore[no-untyped-def]
     """Return the score of some features, and whether it is precise enough."""
     target = np.empty(room.beta.size)
     k = gather(data, parts, support, -1, room.held, room.block, target)
-    block = room.block[: k * k].reshape(k, k)
+    block = room.block[:k, :k].copy()
     return value_of(block, target[:k], data.energy, norm, room.beta[:k])
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def _enclosed(data, parts, norm, near, support, at, mu, enough, kept, room):  # type: ignore[no-untyped-def]
     """Return numbers that enclose what `_score` would return, and the ball's multiplier, about.
 
@@ -93,7 +118,7 @@ def _enclosed(data, parts, norm, near, support, at, mu, enough, kept, room):  # 
     if norm.l1:
         target = np.empty(room.beta.size)
         k = gather(data, parts, support, -1, room.held, room.block, target)
-        block, beta = room.block[: k * k].reshape(k, k), room.beta[:k]
+        block, beta = room.block[:k, :k].copy(), room.beta[:k]
         fit = l1_gain(block, target[:k], norm.ridge, norm.radius, near.coarse, beta)
         return data.energy - fit[0] - fit[1] - near.slack, data.energy - fit[0] + near.slack, mu
     needed = data.energy - enough - near.slack
@@ -103,7 +128,7 @@ def _enclosed(data, parts, norm, near, support, at, mu, enough, kept, room):  # 
     return data.energy - most - slack, data.energy - least + slack, mu
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def _decided(kappa, height, old, new):  # type: ignore[no-untyped-def]
     """Return 1 for a step that is taken, -1 for one that is not, 0 where the ends do not tell."""
     if kappa * (new[1] - old[0]) <= height:
@@ -111,17 +136,58 @@ def _decided(kappa, height, old, new):  # type: ignore[no-untyped-def]
     return -1 if kappa * (new[0] - old[1]) > height else 0
 
 
-@compiled(nogil=True)
-def _walk(data, parts, norm, near, pairs, state, draws, fresh, kept, room, first, last):  # type: ignore[no-untyped-def]
+@compiled(nogil=True, error_model="numpy")
+def _inside(data, near, known, gains):  # type: ignore[no-untyped-def]
+    """Return the ends of a score that were known, narrowed by the least and the most gain."""
+    low, high = data.energy - gains[1] - near.slack, data.energy - gains[0] + near.slack
+    return max(known[0], low), min(known[1], high)
+
+
+@compiled(nogil=True, error_model="numpy")
+def _tried(data, norm, near, pairs, alone, trial, support, at, new, height, here, there):  # type: ignore[no-untyped-def]
+    """Decide a step by trial fits, if they can; return the way, and the ends here and there."""
+    catch_up(data.table, alone, norm.ridge, trial, support)
+    propose(data.table, alone, norm.ridge, trial, at, new)
+    way = 0
+    for again in range(_L1_SWEEPS if norm.l1 else _SWEEPS):
+        which = 1 if again == 0 or there[1] - there[0] > here[1] - here[0] else 0
+        if trial.numbers[which, 3] > 0.0:
+            if again != 1:
+                sweep(alone, norm.ridge, trial, which, at, new)
+        elif again > 1:
+            refit(data.table, alone, norm.ridge, trial, which, at, new)
+        given = alone, pairs, norm, data.energy, trial, which, at, new
+        gains = l1_ends(*given) if norm.l1 else ends(*given)
+        if which == 1:
+            there = _inside(data, near, there, gains)
+        else:
+            here = _inside(data, near, here, gains)
+        way = _decided(norm.kappa, height, here, there)
+        if way != 0:
+            break
+        if gains[2] > 0.5 * (gains[1] - gains[0]):
+            if norm.l1:
+                l1_turn(alone, norm, trial, which, at, new)
+            else:
+                turn(alone, norm, trial, which, at, new, near.least)
+    return way, here, there
+
+
+@compiled(nogil=True, error_model="numpy")
+def _walk(data, parts, norm, near, pairs, alone, state, draws, fresh, rooms, first, last):  # type: ignore[no-untyped-def]
     """Take the steps that were drawn, for the chains `first` to `last`, as for single columns.
 
     Every step goes where the scores send it: numbers that enclose them are made, nearer and
     nearer, until they decide; the scores themselves come last.
     """
-    kappa = norm.kappa
+    kappa, kept, room, trial = norm.kappa, rooms.kept, rooms.room, rooms.trial
     for c in range(first, last):
         support, outside = state.supports[c], state.outside[c]
         forget(kept, -1)
+        if norm.l1:
+            forget_all(trial, near.least, state.multipliers[c])
+        else:
+            forget_all(trial, max(state.multipliers[c], near.least), 0.0)
         if fresh:
             state.lows[c], state.highs[c] = _from_pairs(data, norm, near, pairs, support)
         here = state.lows[c], state.highs[c]
@@ -132,8 +198,15 @@ def _walk(data, parts, norm, near, pairs, state, draws, fresh, kept, room, first
             mu = state.multipliers[c]
             support[at] = new
             there = _from_pairs(data, norm, near, pairs, support)
-            way, nearer = _decided(kappa, height, here, there), True
-            for again in range(_ENCLOSED):
+            way, nearer, tried = _decided(kappa, height, here, there), True, False
+            if way == 0 and trial.held.size > 0:
+                support[at] = old
+                way, here, there = _tried(
+                    data, norm, near, pairs, alone, trial, support, at, new, height, here, there
+                )
+                support[at], tried, nearer, rough = new, True, False, rough or way == 0
+                mu = trial.numbers[1, 3 if norm.l1 else 0]
+            for again in range(_ENCLOSED if data.whole else 0):
                 if way != 0 or (again > 0 and (norm.l1 or mu == kept.multipliers[at])):
                     break
                 if again > 0:
@@ -167,6 +240,8 @@ def _walk(data, parts, norm, near, pairs, state, draws, fresh, kept, room, first
                 outside[slot] = old
                 state.accepted[c] += 1
                 forget(kept, at)
+                if tried:
+                    follow(trial, at, new)
             else:
                 support[at] = old
         state.lows[c], state.highs[c] = here
@@ -198,20 +273,41 @@ class ByBlocks(Walker):
         self._widest = int(problem.features.widths.max(initial=1))
         products = problem.most_columns * self._widest * rule.steps * chains
         self._whole = worth_all(problem, products)
-        self._pairs = no_pairs()
+        self._pairs, self._alone = no_pairs(), nothing_alone()
         if self._whole and problem.features.n_columns**2 <= products:
             G, b = _products(problem), problem.correlations
-            self._pairs = pairs_of(problem, G, b, self._likely(G, b), rule.l1)
+            multipliers, active = self._likely(G, b)
+            self._pairs = pairs_of(problem, G, b, multipliers, rule.l1)
+            worth = problem.most_columns > _FEW or (rule.l1 and active)
+            if self._pairs.multipliers.size and worth and self._room_for_trials():
+                self._alone = alone_of(problem, G)
+                self._state.multipliers[:] = 0.0 if rule.l1 else multipliers[-1]
+        self._store = None
+        trusted = problem.ridge + least > 0.0 and self._room_for_trials()
+        if trusted and not (self._whole or rule.l1):
+            store = store_of(problem, self._widest * rule.steps * chains)
+            if store.room >= min(problem.features.n_columns, 2 * problem.most_columns):
+                self._store, self._alone = store, far_alone(problem)
 
-    def _likely(self, G: Floats, b: Floats) -> Floats:
-        """Return multipliers of the ball: of most supports, and of the features that gain most."""
+    def _room_for_trials(self) -> bool:
+        """Whether features are alike enough in width, and few enough, for trial fits."""
+        problem, wide = self._problem, padded(self._widest)
+        alike = problem.size * wide <= 4 * problem.most_columns
+        return alike and len(problem.features) * wide**2 <= _OWN
+
+    def _likely(self, G: Floats, b: Floats) -> tuple[Floats, bool]:
+        """Return multipliers of the ball: of most supports, and of the features that gain most.
+
+        Also whether these features' fit is outside the l1 ball.
+        """
         problem, least = self._problem, self._near.least
         order = np.argsort(-problem.features.sum(b**2)[problem.free], kind="stable")
         first = problem.free[order[: problem.to_choose]]
         columns = problem.features.columns(np.concatenate([problem.include, first]).astype(np.intp))
         block, beta = np.ascontiguousarray(G[np.ix_(columns, columns)]), np.empty(columns.size)
         mu = solve(block, b[columns], problem.ridge, problem.radius, beta)[2]
-        return np.array([least, mu] if mu > least else [least])
+        multipliers = np.array([least, mu] if mu > least else [least])
+        return multipliers, bool(np.abs(beta).sum() > problem.radius)
 
     def walk(self, draws: Draws, allowance: Allowance) -> None:
         """Take the steps: all chains at once, or one by one where not all of X'X is at hand."""
@@ -219,7 +315,10 @@ class ByBlocks(Walker):
         at_once, ahead = chains, length
         if not self._whole:
             size = self._state.supports.shape[1]
-            at_once, ahead = 1, max(1, _ROOM // self._widest - size)
+            room = _ROOM if self._store is None else self._store.room
+            at_once = 1
+            if room < self._problem.features.n_columns:
+                ahead = max(1, room // self._widest - size)
         for first in range(0, chains, at_once):
             for start in range(0, length, ahead):
                 if allowance.seconds <= 0:
@@ -234,10 +333,12 @@ class ByBlocks(Walker):
         data = self._data(draws.slots[first:last], first, last)
 
         def work(low: int, high: int) -> None:
-            k = self._problem.most_columns
-            kept, room = Kept.of(self._state.supports.shape[1], k), Room.of(k, self._widest)
-            given = data, self._parts, self._norm, self._near, self._pairs
-            _walk(*given, self._state, draws, fresh, kept, room, low, high)
+            k, size = self._problem.most_columns, self._state.supports.shape[1]
+            y = np.empty(0) if self._store is None else self._problem.y
+            trial = Trial.of(size if self._alone.values.size else 0, self._widest, y)
+            rooms = _Rooms(Kept.of(size, k), Room.of(k, self._widest), trial)
+            given = data, self._parts, self._norm, self._near, self._pairs, self._alone
+            _walk(*given, self._state, draws, fresh, rooms, low, high)
 
         shared_out(work, first, last)
 
@@ -253,7 +354,13 @@ class ByBlocks(Walker):
             features = np.unique(np.concatenate([self._state.supports[first:last].ravel(), met]))
             needed = problem.features.columns(features)
             places[:] = -1
-            places[needed] = np.arange(needed.size)
-            G = gram.block(needed)
+            if self._store is not None:
+                places[needed] = self._store.places(needed)
+                G = self._store.store
+                learn(problem, self._alone, G, places, features)
+            else:
+                places[needed] = np.arange(needed.size)
+                G = gram.block(needed)
         diagonal = np.ascontiguousarray(gram.diagonal)
-        return Data(np.ascontiguousarray(G), True, places, b, diagonal, problem.energy)
+        whole = self._store is None
+        return Data(np.ascontiguousarray(G), whole, places, b, diagonal, problem.energy)

@@ -34,6 +34,7 @@ __all__ = [
     "Walker",
     "run",
     "shared_out",
+    "store_of",
     "value_of",
     "worth_all",
 ]
@@ -272,7 +273,7 @@ class ByMoments(Walker):
         blocks = np.empty((chains, size, size))
         self._state = _State(supports, outside, blocks, scores, accepted, sure)
         self._whole = worth_all(problem, size * rule.steps * chains)
-        self._store = None if self._whole else _store(problem, rule.steps * chains)
+        self._store = None if self._whole else store_of(problem, rule.steps * chains)
 
     def walk(self, draws: Draws, allowance: Allowance) -> None:
         """Take the steps, as many at once as there are columns at hand for."""
@@ -323,7 +324,7 @@ class ByMoments(Walker):
         return Data(self._store.store, False, places, *rest)
 
 
-def _store(problem: Problem, proposals: int) -> ColumnCache:
+def store_of(problem: Problem, proposals: int) -> ColumnCache:
     """Return columns on demand: room for all that are proposed, up to a table's worth.
 
     To fetch a column out of a table by rows takes longer than all products with it.

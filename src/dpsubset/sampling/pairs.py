@@ -108,7 +108,7 @@ def _rounding(problem: Problem, G: Floats) -> Floats:
     return np.array([count * problem.energy, 2.0 * count * widest])
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def _norms(half, starts, out):  # type: ignore[no-untyped-def]
     """Fill in bounds on the norms of blocks C, by |C|^4 <= |C C'|_F^2; 0 for a feature itself."""
     for g in range(starts.size - 1):
@@ -125,7 +125,7 @@ def _norms(half, starts, out):  # type: ignore[no-untyped-def]
             out[g, h] = out[h, g] = total**0.25
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def gain_of_pairs(pairs, norm, support):  # type: ignore[no-untyped-def]
     """Return the least and the most that a support gains; rounding is counted."""
     least, most = 0.0, np.inf

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
-from dpsubset.losses.ball import backward, factor, forward
+from dpsubset.sums import dot
 
 __all__ = ["Kept", "Room", "enclosed_gain", "forget", "gather"]
 
@@ -29,6 +29,7 @@ class Kept(NamedTuple):
     held: NDArray[np.int64]  # the columns, by their places in the table of moments
     counts: NDArray[np.int64]  # of these columns; below 0: to be made, or not to be trusted
     gains: Floats
+    traces: Floats  # of their part of X'X
     multipliers: Floats
 
     @classmethod
@@ -36,10 +37,11 @@ class Kept(NamedTuple):
         """Return room for supports of so many features, and of so many columns at most."""
         many = (size, columns)
         return cls(
-            np.empty((size, columns * columns)),
+            np.empty((size, columns, columns)),
             np.empty(many),
             np.empty(many, dtype=np.int64),
             np.empty(size, dtype=np.int64),
+            np.empty(size),
             np.empty(size),
             np.empty(size),
         )
@@ -52,35 +54,28 @@ class Room(NamedTuple):
     cross: Floats
     own: Floats
     beta: Floats
+    short: Floats
     held: NDArray[np.int64]
 
     @classmethod
     def of(cls, columns: int, widest: int) -> Room:
         """Return room for supports of so many columns at most, of features of so many."""
         return cls(
-            np.empty(columns * columns),
-            np.empty((widest + _AT_ONCE) * columns),
-            np.empty(widest * widest),
+            np.empty((columns, columns)),
+            np.empty((widest + _AT_ONCE, columns)),
+            np.empty((widest, widest)),
             np.empty(columns),
+            np.empty(widest),
             np.empty(columns, dtype=np.int64),
         )
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def forget(kept, at):  # type: ignore[no-untyped-def]
     """Forget what is known of all places but one (or of all), since another one has changed."""
     for i in range(kept.counts.size):
         if i != at:
             kept.counts[i] = -1
-
-
-@compiled(nogil=True, fastmath={"reassoc"})
-def _dot(x, y):  # type: ignore[no-untyped-def]
-    """Return x'y, for vectors too short for a library."""
-    total = 0.0
-    for i in range(x.size):
-        total += x[i] * y[i]
-    return total
 
 
 @compiled(nogil=True)
@@ -97,32 +92,84 @@ def gather(data, parts, support, but, held, block, target):  # type: ignore[no-u
     table, k = data.table, i
     for i in range(k):
         for j in range(i + 1):
-            v = table[held[i], held[j]]
-            block[i * k + j] = v
-            block[j * k + i] = v
+            a, b = held[i], held[j]
+            v = table[a, b] if data.whole else dot(table[a], table[b])
+            block[i, j] = v
+            block[j, i] = v
     return k
+
+
+# Matrices have room for more than they hold, and are told how much: to cut out their part takes
+# longer than what is done with it.
+
+
+@compiled(nogil=True, error_model="numpy")
+def _factor(A, k, penalty, L):  # type: ignore[no-untyped-def]
+    """Cholesky-factor A + penalty; False when a pivot is too small to be trusted."""
+    for i in range(k):
+        for j in range(i):
+            v = A[i, j]
+            for m in range(j):
+                v -= L[i, m] * L[j, m]
+            L[i, j] = v / L[j, j]
+        v = A[i, i] + penalty
+        for m in range(i):
+            v -= L[i, m] * L[i, m]
+        if not v > _TRUST * (A[i, i] + penalty):
+            return False
+        L[i, i] = np.sqrt(v)
+    return True
+
+
+@compiled(nogil=True, error_model="numpy")
+def _forward(L, k, x):  # type: ignore[no-untyped-def]
+    """Replace x by L^-1 x; return the square of its length."""
+    total = 0.0
+    for i in range(k):
+        v = x[i]
+        for m in range(i):
+            v -= L[i, m] * x[m]
+        v /= L[i, i]
+        x[i] = v
+        total += v * v
+    return total
+
+
+@compiled(nogil=True, error_model="numpy")
+def _backward(L, k, x):  # type: ignore[no-untyped-def]
+    """Replace x by L'^-1 x; return the square of its length."""
+    total = 0.0
+    for i in range(k - 1, -1, -1):
+        v = x[i] / L[i, i]
+        x[i] = v
+        total += v * v
+        for m in range(i):
+            x[m] -= L[i, m] * v
+    return total
 
 
 @compiled(nogil=True)
 def _prepare(data, parts, ridge, support, at, mu, kept, room):  # type: ignore[no-untyped-def]
     """Factor the equations of all features but the one at a place."""
-    z = kept.solved[at]
-    k = gather(data, parts, support, at, kept.held[at], room.block, z)
-    L = kept.factors[at, : k * k].reshape(k, k)
+    z, block = kept.solved[at], room.block
+    k = gather(data, parts, support, at, kept.held[at], block, z)
     kept.multipliers[at] = mu
     kept.counts[at] = -2
-    if factor(room.block[: k * k].reshape(k, k), ridge + mu, _TRUST, L):
+    if _factor(block, k, ridge + mu, kept.factors[at]):
         kept.counts[at] = k
-        forward(L, z[:k])
-        kept.gains[at] = _dot(z[:k], z[:k])
+        kept.gains[at] = _forward(kept.factors[at], k, z)
+        trace = 0.0
+        for i in range(k):
+            trace += block[i, i]
+        kept.traces[at] = trace
 
 
-@compiled(nogil=True)
-def _forward_many(L, rows):  # type: ignore[no-untyped-def]
+@compiled(nogil=True, error_model="numpy")
+def _forward_many(L, k, rows, count):  # type: ignore[no-untyped-def]
     """Replace every row x by L^-1 x; their number is a multiple of four."""
-    for first in range(0, rows.shape[0], _AT_ONCE):
+    for first in range(0, count, _AT_ONCE):
         a, b, c, d = rows[first], rows[first + 1], rows[first + 2], rows[first + 3]
-        for i in range(L.shape[0]):
+        for i in range(k):
             u, v, x, y = a[i], b[i], c[i], d[i]
             for m in range(i):
                 f = L[i, m]
@@ -130,16 +177,16 @@ def _forward_many(L, rows):  # type: ignore[no-untyped-def]
                 v -= f * b[m]
                 x -= f * c[m]
                 y -= f * d[m]
-            f = L[i, i]
-            a[i], b[i], c[i], d[i] = u / f, v / f, x / f, y / f
+            f = 1.0 / L[i, i]
+            a[i], b[i], c[i], d[i] = u * f, v * f, x * f, y * f
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy", fastmath={"reassoc"})
 def enclosed_gain(data, parts, norm, support, at, mu, needed, kept, room):  # type: ignore[no-untyped-def]
     """Return the least and the most that a support gains, its trace, and a better multiplier.
 
     Every mu >= 0 bounds the gain from above, by b'(G + ridge + mu)^-1 b + mu radius^2, and the
-    solution, shrunk into the ball, from below. Rounding is not counted; the trace tells how much
+    solution, scaled into the ball, from below. Rounding is not counted; the trace tells how much
     it may be. Where the most is below what is needed, the least is not looked for.
     """
     if kept.counts[at] == -1:
@@ -147,54 +194,61 @@ def enclosed_gain(data, parts, norm, support, at, mu, needed, kept, room):  # ty
     k, mu, radius = kept.counts[at], kept.multipliers[at], norm.radius
     if k < 0:
         return -np.inf, np.inf, 0.0, mu
-    L = kept.factors[at, : k * k].reshape(k, k)
-    z, held, table = kept.solved[at, :k], kept.held[at], data.table
+    L, z, held, table = kept.factors[at], kept.solved[at], kept.held[at], data.table
+    W, S, K, beta, u = room.cross, room.own, room.block, room.beta, room.short
     g = support[at]
     c = parts.starts[g + 1] - parts.starts[g]
     padded = (c + _AT_ONCE - 1) // _AT_ONCE * _AT_ONCE
-    W = room.cross[: padded * k].reshape(padded, k)
-    S, own, u = room.own[: c * c].reshape(c, c), room.held, room.beta[k : k + c]
-    penalty, trace = norm.ridge + mu, (k + c) * (norm.ridge + mu)
+    penalty, trace = norm.ridge + mu, kept.traces[at] + (k + c) * (norm.ridge + mu)
+    own = room.held
     for j in range(c):
         column = parts.order[parts.starts[g] + j]
         own[j], u[j] = data.places[column], data.correlations[column]
+        row = own[j]
         for i in range(k):
-            W[j, i] = table[own[j], held[i]]
-    W[c:] = 0.0
-    _forward_many(L, W)
+            W[j, i] = table[row, held[i]]
+    for j in range(c, padded):
+        for i in range(k):
+            W[j, i] = 0.0
+    _forward_many(L, k, W, padded)
     for j in range(c):
+        v = 0.0
+        for m in range(k):
+            v += W[j, m] * z[m]
+        u[j] -= v
         for i in range(j + 1):
-            S[j, i] = table[own[j], own[i]] - _dot(W[j], W[i])
+            v = 0.0
+            for m in range(k):
+                v += W[j, m] * W[i, m]
+            S[j, i] = table[own[j], own[i]] - v
         trace += table[own[j], own[j]]
-        u[j] -= _dot(W[j], z)
-    for i in range(k):
-        trace += table[held[i], held[i]]
-    K = room.block[: c * c].reshape(c, c)
-    if not factor(S, penalty, _TRUST, K):
+    if not _factor(S, c, penalty, K):
         return -np.inf, np.inf, trace, mu
-    forward(K, u)
-    gain = kept.gains[at] + _dot(u, u)
+    gain = kept.gains[at] + _forward(K, c, u)
     most = gain + mu * radius * radius
     if most < needed:
         return -np.inf, most, trace, mu
-    beta = room.beta[:k]
-    backward(K, u)
-    beta[:] = z
-    for j in range(c):
-        row, f = W[j], u[j]
-        for i in range(k):
-            beta[i] -= row[i] * f
-    backward(L, beta)
-    norm2 = _dot(beta, beta) + _dot(u, u)
-    length = np.sqrt(norm2)
-    shrink = radius / length if length > radius else 1.0
-    least = shrink * ((2.0 - shrink) * gain + shrink * mu * norm2)
-    if length > radius or mu > 0.0:
-        forward(L, beta)
+    norm2 = _backward(K, c, u)
+    for i in range(k):
+        v = z[i]
         for j in range(c):
-            u[j] -= _dot(W[j], beta)
-        forward(K, u)
-        curved = _dot(beta, beta) + _dot(u, u)
+            v -= W[j, i] * u[j]
+        beta[i] = v
+    norm2 += _backward(L, k, beta)
+    length = np.sqrt(norm2)
+    spent = gain - mu * norm2
+    share = radius / length if length > 0.0 else 1.0
+    if spent * share > gain:
+        share = gain / spent
+    least = share * (2.0 * gain - share * spent)
+    if length > radius or mu > 0.0:
+        curved = _forward(L, k, beta)
+        for j in range(c):
+            v = 0.0
+            for i in range(k):
+                v += W[j, i] * beta[i]
+            u[j] -= v
+        curved += _forward(K, c, u)
         if curved > 0.0:
             mu = max(mu + norm2 / curved * (length - radius) / radius, 0.0)
     return least, most, trace, mu
