@@ -41,6 +41,7 @@ from dpsubset.reproduction.main import main
 from dpsubset.reproduction.report import needed_table, summary_table, write_report
 from dpsubset.reproduction.runs import Results, jobs_of, run_jobs
 from dpsubset.reproduction.trial import Job, run_trial, seed_of
+from dpsubset.search import BranchAndBound
 
 FOLDER = "dpsubset.reproduction"
 TEXT = files(FOLDER).joinpath("figures.toml").read_text()
@@ -318,6 +319,29 @@ def test_every_kind_of_trial_gives_its_rows(tiny: None) -> None:
         assert (row["chance"] is None) == (row["method"] in ("markov-chain", "sample-aggregate"))
         assert row["fraction"] in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
         assert row["fraction"] <= row["f1"] <= 1.0
+
+
+def test_draws_and_chances_rest_on_one_search(tiny: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers are those of a mechanism that searches as often as it is asked."""
+    rows = {row["method"]: row for row in run_trial(Job("tiny", 60, 0, 5))}
+    calls = []
+    for name in ("top", "by_mistakes"):
+        real = getattr(BranchAndBound, name)
+
+        def counted(*given: Any, real: Any = real, name: str = name) -> Any:
+            calls.append(name)
+            return real(*given)
+
+        monkeypatch.setattr(BranchAndBound, name, counted)
+    panel = replace(settings().panels["tiny"].at(60), methods=("top-r", "mistakes"))
+    table = trial._table(panel, seed_of(Job("tiny", 60, 0, 5)))
+    again = list(trial._recovery(panel, table, Job("tiny", 60, 0, 5)))
+    assert sorted(calls) == ["by_mistakes", "top", "top"]  # mistakes begin with the best support
+    for row in again:
+        plain = getattr(mechanisms, settings().methods[row["method"]].mechanism)
+        problem = trial._problem(panel, table.X, table.y, settings().methods[row["method"]])
+        chance = plain(panel.epsilon, sensitivity="paper").chance(problem, table.support)
+        assert row["chance"] == chance == pytest.approx(rows[row["method"]]["chance"], rel=1e-5)
 
 
 # The file of results ----------------------------------------------------------------------------
