@@ -35,7 +35,7 @@ from dpsubset.errors import InputError, MissingExtraError
 from dpsubset.losses import as_loss
 from dpsubset.reproduction import Method, Panel, settings, trial
 from dpsubset.reproduction.claims import claims
-from dpsubset.reproduction.curves import Point, curves, needed, needed_text
+from dpsubset.reproduction.curves import Point, curves, needed, needed_text, tables_text
 from dpsubset.reproduction.drawing import AXES, METRICS, draw_figure, spread_out
 from dpsubset.reproduction.main import main
 from dpsubset.reproduction.report import needed_table, summary_table, write_report
@@ -554,6 +554,14 @@ def test_claims_can_be_read_off_results_of_every_kind() -> None:
     assert any(line.startswith("p100: mistakes is above top-R") for line in claims(rows))
     rows += [{**row(100, 0, error=0.5, utility=0.1), "panel": "p100-prediction"}]
     assert any(line.startswith("p100: mistakes is above top-R") for line in claims(rows))
+    assert "p100-prediction: tables: 1 a point" in list(claims(rows))
+
+
+def test_how_many_tables_points_have() -> None:
+    rows = [{"panel": "a", "value": v, "trial": t} for v in (1, 2, 30) for t in range(v % 4)]
+    assert tables_text([*rows, *rows], "a") == "2 at 2, 30; 1 at 1"
+    assert tables_text(rows[:1], "a") == "1 a point"
+    assert tables_text(rows, "b") == ""
 
 
 # Pictures and the report ------------------------------------------------------------------------
@@ -601,6 +609,7 @@ def test_a_made_up_figure_from_end_to_end(tiny: None, tmp_path: Path) -> None:
     panels = [settings().panels[name] for name in ("tiny", "tiny-hinge")]
     for panel in panels:
         labels = {settings().methods[m].label for m in panel.methods}
+        labels = {line for label in labels for line in label.replace(", ", ",\n").split("\n")}
         assert labels - {"not drawn"} <= words
         assert {panel.title, AXES[panel.axis], METRICS["f1"]} <= words
     assert "not drawn" not in words
@@ -636,7 +645,7 @@ def test_the_report_is_one_file_with_everything(tiny: None, tmp_path: Path) -> N
     words = " ".join(" ".join(page.words).split())
     figure = settings().figures["tiny"]
     assert f"{figure.title}: {METRICS['fraction']}" in words
-    assert f"{figure.title}: {METRICS['f1']}" in words
+    assert f"{figure.title}: {METRICS['f1']}. Tables: 2 a point." in words
     for name in ("dpsubset", "numpy", "scipy", "numba", "scikit-learn", "matplotlib"):
         assert f"{name} {version(name)}" in words
     assert f"Python {sys.version.split()[0]}" in words
