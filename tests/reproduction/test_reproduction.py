@@ -554,14 +554,16 @@ def test_claims_can_be_read_off_results_of_every_kind() -> None:
     assert any(line.startswith("p100: mistakes is above top-R") for line in claims(rows))
     rows += [{**row(100, 0, error=0.5, utility=0.1), "panel": "p100-prediction"}]
     assert any(line.startswith("p100: mistakes is above top-R") for line in claims(rows))
-    assert "p100-prediction: tables: 1 a point" in list(claims(rows))
+    tables = "p100-prediction: tables: 1 at 100; 0 at 1000, 2000, 3000, 4000, 5000, 6000, 8000"
+    assert tables in list(claims(rows))
 
 
 def test_how_many_tables_points_have() -> None:
     rows = [{"panel": "a", "value": v, "trial": t} for v in (1, 2, 30) for t in range(v % 4)]
     assert tables_text([*rows, *rows], "a") == "2 at 2, 30; 1 at 1"
-    assert tables_text(rows[:1], "a") == "1 a point"
-    assert tables_text(rows, "b") == ""
+    assert tables_text(rows[:1], "a") == tables_text(rows[:1], "a", [1]) == "1 a point"
+    assert tables_text(rows[:1], "a", [7, 1]) == "1 at 1; 0 at 7"
+    assert tables_text(rows, "b") == tables_text(rows, "b", [1]) == ""
 
 
 # Pictures and the report ------------------------------------------------------------------------

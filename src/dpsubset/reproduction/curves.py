@@ -84,17 +84,21 @@ def needed_text(points: list[Point]) -> str:
     return f"> {points[-1].value:,.0f}" if math.isinf(n) else f"{n:,.0f}"
 
 
-def tables_text(rows: Iterable[Row], panel: str) -> str:
-    """Return how many tables the points of a panel have: those with most first, then others.
+def tables_text(rows: Iterable[Row], panel: str, values: Iterable[float] = ()) -> str:
+    """Return how many tables points of a panel have, those with most first; "" if all have none.
+
+    `values` are points that should be there.
 
     >>> rows = [{"panel": "p", "value": v, "trial": t} for v, t in [(5, 0), (5, 1), (7, 0)]]
-    >>> tables_text(rows, "p")
-    '2 at 5; 1 at 7'
+    >>> tables_text(rows, "p", [5, 7, 9])
+    '2 at 5; 1 at 7; 0 at 9'
     """
-    seen: dict[float, set[int]] = defaultdict(set)
+    seen: dict[float, set[int]] = {value: set() for value in values}
     for row in rows:
         if row["panel"] == panel:
-            seen[row["value"]].add(row["trial"])
+            seen.setdefault(row["value"], set()).add(row["trial"])
+    if not any(seen.values()):
+        return ""
     by_count: dict[int, list[float]] = defaultdict(list)
     for value, trials in sorted(seen.items()):
         by_count[len(trials)].append(value)

@@ -95,7 +95,9 @@ def write_report(
 
 def _tables_text(figure: Figure, rows: list[Row]) -> str:
     """Return how many tables the points of a figure have; panel by panel, if they differ."""
-    found = {p: text for p in figure.panels if (text := tables_text(rows, p))}
+    panels = [settings().panels[name] for name in figure.panels]
+    texts = {panel.name: tables_text(rows, panel.name, panel.values) for panel in panels}
+    found = {name: text for name, text in texts.items() if text}
     if len(set(found.values())) == 1:
         return next(iter(found.values()))
     return " | ".join(f"{panel}: {text}" for panel, text in found.items())
