@@ -10,7 +10,7 @@ import numpy as np
 from dpsubset import search
 from dpsubset.data import open_table
 from dpsubset.designs import as_design
-from dpsubset.mechanisms import Exponential, MarkovChain, PermuteAndFlip
+from dpsubset.mechanisms import Exponential, MarkovChain, PermuteAndFlip, SampleAggregate
 from dpsubset.planning.generate import paper_table
 from dpsubset.problem import Problem
 
@@ -36,6 +36,8 @@ def warm_up() -> None:
         )
         search.top(problem, 50)
         PermuteAndFlip(epsilon=30.0).draw(problem, 3, random_state=0)
+        if loss == "logistic":
+            SampleAggregate(epsilon=1.0).draw(problem, 1, random_state=0)
     small = Problem(table.X[:, :8], table.y, size=3, x_bound=0.5, y_bound=0.5, radius=0.01)
     Exponential(epsilon=1.0).draw(small, 1, random_state=0)
     search.top(small, 20)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dpsubset.designs import Features, Gram, as_design
 from dpsubset.designs import dense as dense_module
+from dpsubset.designs import gram as gram_module
 from dpsubset.errors import InputError
 
 RNG = np.random.default_rng(3)
@@ -168,6 +169,34 @@ def test_gram_on_demand_equals_full(asked: list[list[int]]) -> None:
         assert len(gram._kept) <= max(4, index.size)
     assert gram.affordable
     assert not gram.held
+
+
+def _blocks_are_right(asked: list[list[int]], monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether all blocks are as numpy has them, where nearly every one is kept for the next."""
+    monkeypatch.setattr(gram_module, "_MANY", 2)
+    monkeypatch.setattr(gram_module, "_SQUARE", 12)  # begins anew now and then
+    design = as_design(TABLE, bound=1.0)
+    full, gram = design.full_gram(), Gram(design)
+    blocks = [(gram.block(np.array(some)), full[np.ix_(some, some)]) for some in asked]
+    return all(np.allclose(found, true, atol=1e-10) for found, true in blocks)
+
+
+ASKED = [RNG.permutation(37)[:k].tolist() for k in (3, 5, 2, 12, 4, 13, 9, 9, 1, 12, 3)] * 3
+
+
+def test_blocks_that_are_kept_equal_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _blocks_are_right(ASKED, monkeypatch)
+
+
+def test_twin_products_with_new_columns_on_one_side_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lopsided(gram_module._Square):
+        def _add(self, new: np.ndarray) -> None:
+            old = self._index.size
+            super()._add(new)
+            self._products[old:, :old] = 0.0
+
+    monkeypatch.setattr(gram_module, "_Square", Lopsided)
+    assert not _blocks_are_right(ASKED, monkeypatch)
 
 
 def test_features() -> None:

@@ -32,6 +32,7 @@ from sklearn.linear_model import lars_path
 from dpsubset import Exponential, Problem
 from dpsubset.designs import ColumnCache
 from dpsubset.designs import gram as gram_module
+from dpsubset.designs.dense import DenseDesign
 from dpsubset.errors import InputError, UnprovenError
 from dpsubset.limits import REFUSED, Allowance, Limits
 from dpsubset.mechanisms.markov_chain import MarkovChain
@@ -358,6 +359,14 @@ def test_scores_along_a_chain(kind: str, ball: str) -> None:
 @pytest.mark.parametrize("ball", ["l2", "l1"])
 def test_scores_along_a_chain_from_columns(ball: str) -> None:
     assert worst_score(make_case("marked"), ball) < 1e-9
+
+
+@pytest.mark.usefixtures("by_columns")
+def test_twin_rows_of_other_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns that stay have their rows of X'X made: wrong ones are noticed."""
+    rows = DenseDesign.gram_rows
+    monkeypatch.setattr(DenseDesign, "gram_rows", lambda self, some: rows(self, some)[::-1])
+    assert worst_score(make_case("plain"), "l2") > 1e-6
 
 
 @pytest.mark.parametrize("by", ["gram", "columns"])

@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 from dpsubset import Problem
 from dpsubset.errors import InputError, UnprovenError
 from dpsubset.limits import Limits
-from dpsubset.mechanisms import sample_aggregate
+from dpsubset.mechanisms import l1_svm, sample_aggregate
 from dpsubset.mechanisms.blocks import deal, lasso_choice, members, svm_choice
 from dpsubset.mechanisms.sample_aggregate import SampleAggregate, top_law
 from dpsubset.privacy import as_randomness
@@ -325,6 +325,33 @@ def test_svm_choice_against_proximal_steps(seed: int, included: int) -> None:
             beta = np.sign(moved) * np.maximum(np.abs(moved) - step * weights, 0)
     order = np.argsort(-np.abs(beta[:6]))[:2]
     assert chosen.tolist() == sorted(order.tolist())
+
+
+def _worst_slope(seed: int) -> float:
+    """Return by how much SVMs along a path miss their minimum, in the slope of any column."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 300))
+    y = np.where(X[:, 1] - 0.7 * X[:, 4] + rng.normal(size=60) > 0, 1.0, -1.0)
+    least = 0.5 / np.abs(X.T @ y).max()
+    penalties = [1.01 * least, 1.5 * least, 3 * least, 10 * least]
+    worst, sizes = 0.0, []
+    for C, w in zip(penalties, l1_svm.svm_path(X, y, iter(penalties)), strict=True):
+        slopes = -2 * C * X.T @ (y * np.maximum(1 - y * (X @ w), 0))
+        off = np.where(w != 0, np.abs(slopes + np.sign(w)), np.abs(slopes) - 1.0)
+        worst, sizes = max(worst, off.max()), [*sizes, np.count_nonzero(w)]
+    assert sizes[0] < 4 < l1_svm._MORE < sizes[-1]  # columns had to be taken in
+    return worst
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_svm_paths_are_at_the_minimum_over_all_columns(seed: int) -> None:
+    assert _worst_slope(seed) < 1e-5
+
+
+def test_twin_svm_paths_without_a_look_at_other_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns join while they are far beyond their penalty only."""
+    monkeypatch.setattr(l1_svm, "_EXACT", 0.1)
+    assert _worst_slope(0) > 1e-3
 
 
 # ---- nothing leaves a block ---------------------------------------------------------------------

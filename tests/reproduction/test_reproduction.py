@@ -35,12 +35,13 @@ from dpsubset.errors import InputError, MissingExtraError
 from dpsubset.losses import as_loss
 from dpsubset.reproduction import Method, Panel, settings, trial
 from dpsubset.reproduction.claims import claims
-from dpsubset.reproduction.curves import Point, curves, needed, needed_text
+from dpsubset.reproduction.curves import Point, curves, needed, needed_text, tables_text
 from dpsubset.reproduction.drawing import AXES, METRICS, draw_figure, spread_out
 from dpsubset.reproduction.main import main
 from dpsubset.reproduction.report import needed_table, summary_table, write_report
 from dpsubset.reproduction.runs import Results, jobs_of, run_jobs
 from dpsubset.reproduction.trial import Job, run_trial, seed_of
+from dpsubset.search import BranchAndBound
 
 FOLDER = "dpsubset.reproduction"
 TEXT = files(FOLDER).joinpath("figures.toml").read_text()
@@ -320,6 +321,29 @@ def test_every_kind_of_trial_gives_its_rows(tiny: None) -> None:
         assert row["fraction"] <= row["f1"] <= 1.0
 
 
+def test_draws_and_chances_rest_on_one_search(tiny: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers are those of a mechanism that searches as often as it is asked."""
+    rows = {row["method"]: row for row in run_trial(Job("tiny", 60, 0, 5))}
+    calls = []
+    for name in ("top", "by_mistakes"):
+        real = getattr(BranchAndBound, name)
+
+        def counted(*given: Any, real: Any = real, name: str = name) -> Any:
+            calls.append(name)
+            return real(*given)
+
+        monkeypatch.setattr(BranchAndBound, name, counted)
+    panel = replace(settings().panels["tiny"].at(60), methods=("top-r", "mistakes"))
+    table = trial._table(panel, seed_of(Job("tiny", 60, 0, 5)))
+    again = list(trial._recovery(panel, table, Job("tiny", 60, 0, 5)))
+    assert sorted(calls) == ["by_mistakes", "top", "top"]  # mistakes begin with the best support
+    for row in again:
+        plain = getattr(mechanisms, settings().methods[row["method"]].mechanism)
+        problem = trial._problem(panel, table.X, table.y, settings().methods[row["method"]])
+        chance = plain(panel.epsilon, sensitivity="paper").chance(problem, table.support)
+        assert row["chance"] == chance == pytest.approx(rows[row["method"]]["chance"], rel=1e-5)
+
+
 # The file of results ----------------------------------------------------------------------------
 
 
@@ -530,6 +554,16 @@ def test_claims_can_be_read_off_results_of_every_kind() -> None:
     assert any(line.startswith("p100: mistakes is above top-R") for line in claims(rows))
     rows += [{**row(100, 0, error=0.5, utility=0.1), "panel": "p100-prediction"}]
     assert any(line.startswith("p100: mistakes is above top-R") for line in claims(rows))
+    tables = "p100-prediction: tables: 1 at 100; 0 at 1000, 2000, 3000, 4000, 5000, 6000, 8000"
+    assert tables in list(claims(rows))
+
+
+def test_how_many_tables_points_have() -> None:
+    rows = [{"panel": "a", "value": v, "trial": t} for v in (1, 2, 30) for t in range(v % 4)]
+    assert tables_text([*rows, *rows], "a") == "2 at 2, 30; 1 at 1"
+    assert tables_text(rows[:1], "a") == tables_text(rows[:1], "a", [1]) == "1 a point"
+    assert tables_text(rows[:1], "a", [7, 1]) == "1 at 1; 0 at 7"
+    assert tables_text(rows, "b") == tables_text(rows, "b", [1]) == ""
 
 
 # Pictures and the report ------------------------------------------------------------------------
@@ -577,6 +611,7 @@ def test_a_made_up_figure_from_end_to_end(tiny: None, tmp_path: Path) -> None:
     panels = [settings().panels[name] for name in ("tiny", "tiny-hinge")]
     for panel in panels:
         labels = {settings().methods[m].label for m in panel.methods}
+        labels = {line for label in labels for line in label.replace(", ", ",\n").split("\n")}
         assert labels - {"not drawn"} <= words
         assert {panel.title, AXES[panel.axis], METRICS["f1"]} <= words
     assert "not drawn" not in words
@@ -612,7 +647,7 @@ def test_the_report_is_one_file_with_everything(tiny: None, tmp_path: Path) -> N
     words = " ".join(" ".join(page.words).split())
     figure = settings().figures["tiny"]
     assert f"{figure.title}: {METRICS['fraction']}" in words
-    assert f"{figure.title}: {METRICS['f1']}" in words
+    assert f"{figure.title}: {METRICS['f1']}. Tables: 2 a point." in words
     for name in ("dpsubset", "numpy", "scipy", "numba", "scikit-learn", "matplotlib"):
         assert f"{name} {version(name)}" in words
     assert f"Python {sys.version.split()[0]}" in words

@@ -125,6 +125,7 @@ def test_a_clone_of_squared_loss_gives_the_same_answers(start: int) -> None:
 
 SWITCHES = {
     "Gram columns on demand": ("squared", gram, "FULL_UP_TO", 2),
+    "Gram blocks kept": ("squared", gram, "FULL_UP_TO", 2, "_MANY", 2, "_SQUARE", 6),
     "regions split instead of searched": ("squared", tree, "_MOST", 3),
     "regions split when their nodes run out": ("squared", tree, "_NODES", 3),
     "one dual point remembered": ("others", dual, "_POINTS", 1),
@@ -139,8 +140,9 @@ SWITCHES = {
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_every_path_gives_the_same_answers(switch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What only large problems need, forced upon small ones."""
-    which, *change = SWITCHES[switch]
-    monkeypatch.setattr(*change)
+    which, module, *changes = SWITCHES[switch]
+    for name, value in zip(changes[::2], changes[1::2], strict=True):
+        monkeypatch.setattr(module, name, value)
     for loss, index in SOME:
         if (which == "squared") != (loss == "squared"):
             continue

@@ -21,6 +21,8 @@ FULL_UP_TO = 2048  # columns; beyond this no p x p matrix is ever formed
 _MEMORY = 256 << 20
 _FEWEST, _FEWEST_WIDE = 64, 24  # columns that are kept however much they take
 _WIDE = 1 << 20
+_MANY = 64  # columns from which a block is kept
+_SQUARE, _TAKEN = 2048, 128 << 20  # columns of the blocks that are kept, and their bytes
 ALL = slice(None)
 
 
@@ -53,6 +55,7 @@ class Gram:
         self._memory = memory
         self._fewest = _FEWEST if design.n_columns <= _WIDE else _FEWEST_WIDE
         self._full: Floats | None = None
+        self._square = _Square(design)
         self.smallest: float | None = None  # a proven bound on the eigenvalues, once asked for
 
     @cached_property
@@ -117,5 +120,47 @@ class Gram:
             return self._full[np.ix_(index, index)]
         if all(j in self._kept for j in index.tolist()):
             return self.columns(index, index)
+        if index.size >= _MANY and self._square.has_room(index):
+            return self._square.block(index)
         taken = self._design.take(index)
         return products(taken, taken)
+
+
+class _Square:
+    """Inner products among the columns of the last blocks, and these columns, to add others.
+
+    A search asks for one block after the other, of nearly the same columns.
+    """
+
+    def __init__(self, design: Design) -> None:
+        self._design = design
+        self._most = min(_SQUARE, _TAKEN // (8 * max(design.n_rows, 1)))
+        self._index = np.empty(0, dtype=np.intp)
+        self._taken, self._products = np.empty((design.n_rows, 0)), np.empty((0, 0))
+
+    def has_room(self, index: NDArray[np.intp]) -> bool:
+        """Whether so many columns can be kept."""
+        return index.size <= self._most
+
+    def block(self, index: NDArray[np.intp]) -> Floats:
+        """Return X_J'X_J, from what is kept as far as that goes."""
+        new = np.setdiff1d(index, self._index)
+        if self._index.size + new.size > self._most:  # begin anew
+            self._index, new = np.empty(0, dtype=np.intp), np.unique(index)
+        if new.size:
+            self._add(new)
+        order = np.argsort(self._index)
+        places = order[np.searchsorted(self._index, index, sorter=order)]
+        return self._products[np.ix_(places, places)]
+
+    def _add(self, new: NDArray[np.intp]) -> None:
+        old, k = self._index.size, self._index.size + new.size
+        if k > self._products.shape[0]:  # room for twice as many
+            width = min(self._most, 2 * k)
+            taken, kept = np.empty((self._design.n_rows, width), order="F"), np.empty((width,) * 2)
+            taken[:, :old], kept[:old, :old] = self._taken[:, :old], self._products[:old, :old]
+            self._taken, self._products = taken, kept
+        self._taken[:, old:k] = self._design.take(new)
+        self._products[:k, old:k] = products(self._taken[:, :k], self._taken[:, old:k])
+        self._products[old:k, :old] = self._products[:old, old:k].T
+        self._index = np.concatenate([self._index, new])

@@ -14,6 +14,7 @@ from dpsubset.arrays import Floats
 from dpsubset.errors import InputError, UnprovenError
 from dpsubset.limits import REFUSED, Allowance, OutOfTime
 from dpsubset.losses import Weighted
+from dpsubset.mechanisms.l1_svm import svm_path
 from dpsubset.mechanisms.lasso import silence
 from dpsubset.privacy import Randomness
 from dpsubset.problem import Problem, check_classes_named, check_problem
@@ -109,23 +110,19 @@ def svm_choice(
 ) -> NDArray[np.intp]:
     """Return the features of the first l1-penalised SVM, along falling penalties, with `count`.
 
-    Features are as for the lasso. liblinear's l1-SVM has the squared hinge. The columns of Z are
-    made a thousand times larger, so that their coefficients are as much smaller and the penalty
-    hardly sees them.
+    Features are as for the lasso. The SVM has the squared hinge. The columns of Z are made a
+    thousand times larger, so that their coefficients are as much smaller and the penalty hardly
+    sees them. Nobody is chosen by rows of one class.
     """
-    from sklearn.svm import LinearSVC, l1_min_c
-
-    table = np.hstack([X, _HEAVY * Z])
-    C = l1_min_c(X, y, loss="squared_hinge", fit_intercept=False)
-    sizes = np.zeros(X.shape[1] if starts is None else starts.size)
-    for _ in range(_STEPS):
+    steepest = 2.0 * float(np.abs(y @ X).max(initial=0.0))
+    if np.unique(y).size < 2 or not steepest > 0.0:
+        return np.empty(0, dtype=np.intp)
+    penalties = (_STEP**k / steepest for k in range(1, _STEPS + 1))
+    sizes = np.zeros(0)
+    for w in svm_path(np.hstack([X, _HEAVY * Z]), y, penalties):
         if allowance is not None:
             allowance.check()
-        C *= _STEP
-        model = LinearSVC(
-            penalty="l1", loss="squared_hinge", dual=False, C=C, fit_intercept=False, random_state=0
-        )
-        sizes = _sizes(model.fit(table, y).coef_[0, : X.shape[1]], starts)
+        sizes = _sizes(w[: X.shape[1]], starts)
         if np.count_nonzero(sizes) >= count:
             break
     return _cut(sizes, count)

@@ -54,7 +54,7 @@ class SampleAggregate(Mechanism):
         add-remove that number is private, so blocks must be given.
     selector : "lasso", "l1-svm" or a function, optional
         How a block chooses: the first point of the lasso path with t features, or of a path of
-        l1-penalised SVMs (liblinear's, with the squared hinge). The lasso serves regression losses
+        l1-penalised SVMs with the squared hinge. The lasso serves regression losses
         and the SVM classification unless told otherwise. Included columns are not penalised: the
         lasso projects them out, for the SVM they are scaled up. A function is called with a
         block's free columns (X, y, t) and returns indices of them, of which the first t different

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from dpsubset.reproduction.curves import Point, curves, needed_text
+from dpsubset.reproduction.curves import Point, curves, needed_text, tables_text
 from dpsubset.reproduction.report import needed_table, summary_table
 from dpsubset.reproduction.runs import Results
 from dpsubset.reproduction.settings import Panel, settings
@@ -29,6 +29,9 @@ _HARDER = {  # each compared with the base panel of the same number of columns
 def claims(rows: list[Row]) -> Iterator[str]:
     """Return one line for each statement that the results can speak to."""
     found = {name: curves(rows, name, "fraction") for name in settings().panels}
+    for panel in settings().panels.values():
+        if tables := tables_text(rows, panel.name, panel.values):
+            yield f"{panel.name}: tables: {tables}"
     recovery = {n: c for n, c in found.items() if c and settings().panels[n].kind == "recovery"}
     for name, drawn in recovery.items():
         panel = settings().panels[name]

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpsubset.reproduction.trial import Row
 
-__all__ = ["Point", "curves", "needed", "needed_text"]
+__all__ = ["Point", "curves", "needed", "needed_text", "tables_text"]
 
 
 @dataclass(frozen=True)
@@ -82,3 +82,29 @@ def needed_text(points: list[Point]) -> str:
     if n == points[0].value:
         return f"<= {n:,.0f}"
     return f"> {points[-1].value:,.0f}" if math.isinf(n) else f"{n:,.0f}"
+
+
+def tables_text(rows: Iterable[Row], panel: str, values: Iterable[float] = ()) -> str:
+    """Return how many tables points of a panel have, those with most first; "" if all have none.
+
+    `values` are points that should be there.
+
+    >>> rows = [{"panel": "p", "value": v, "trial": t} for v, t in [(5, 0), (5, 1), (7, 0)]]
+    >>> tables_text(rows, "p", [5, 7, 9])
+    '2 at 5; 1 at 7; 0 at 9'
+    """
+    seen: dict[float, set[int]] = {value: set() for value in values}
+    for row in rows:
+        if row["panel"] == panel:
+            seen.setdefault(row["value"], set()).add(row["trial"])
+    if not any(seen.values()):
+        return ""
+    by_count: dict[int, list[float]] = defaultdict(list)
+    for value, trials in sorted(seen.items()):
+        by_count[len(trials)].append(value)
+    if len(by_count) == 1:
+        return f"{next(iter(by_count))} a point"
+    return "; ".join(
+        f"{count} at {', '.join(f'{value:g}' for value in by_count[count])}"
+        for count in sorted(by_count, reverse=True)
+    )

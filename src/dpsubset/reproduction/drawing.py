@@ -28,7 +28,8 @@ AXES = {
     "count": "supports with their own weight, R",
 }
 _LOGARITHMIC = ("ridge", "bound", "count")
-_SIZE = (5.6, 3.8)  # of a panel; one below the other, so that a phone shows them, too
+_SIZE = (4.6, 3.8)  # of a panel; one below the other, as wide as a phone
+_APART = 0.093  # names of curves, of two lines each
 
 
 def draw_figure(figure: Figure, rows: list[Row], folder: Path) -> list[Path]:
@@ -46,7 +47,7 @@ def draw_figure(figure: Figure, rows: list[Row], folder: Path) -> list[Path]:
         )
         for place, (name, found) in zip(places.flat, drawn, strict=True):
             _draw_panel(place, settings().panels[name], metric, found, rows)
-        picture.suptitle(f"{figure.title}: {METRICS[metric]}", fontsize=11)
+        picture.suptitle(f"{figure.title}: {METRICS[metric]}", fontsize=10)
         for kind in ("png", "svg"):
             path = folder / f"{figure.name}-{metric}.{kind}"
             extra = {"metadata": {"Date": None}} if kind == "svg" else {"dpi": 110}
@@ -65,7 +66,7 @@ def _draw_panel(
     elif len(values) == 1:
         place.set_xticks(values)
     else:
-        place.locator_params(axis="x", nbins=6)  # five digits have room
+        place.locator_params(axis="x", nbins=5)  # five digits have room
     ends = []
     for name in (m for m in panel.methods if m in found and settings().methods[m].drawn):
         method, points = settings().methods[name], found[name]
@@ -82,7 +83,7 @@ def _draw_panel(
     for mark in _steps(panel, rows):
         place.axvline(mark, color="#BBBBBB", linewidth=0.8, zorder=0)
     _label_ends(place, ends)
-    place.set_title(panel.title, fontsize=10)
+    place.set_title(panel.title, fontsize=8.5)
     place.set_xlabel(AXES[panel.axis])
     place.set_ylabel(METRICS[metric])
     place.grid(axis="y", color="#E5E5E5", linewidth=0.6)
@@ -103,10 +104,10 @@ def _steps(panel: Panel, rows: Iterable[Row]) -> list[float]:
 def _label_ends(place: Any, ends: list[tuple[float, str, str]]) -> None:
     """Name the curves at their ends, moved apart where they meet."""
     low, high = place.get_ylim()
-    heights = spread_out([(y - low) / (high - low) for y, _, _ in ends], 0.065)
+    heights = spread_out([(y - low) / (high - low) for y, _, _ in ends], _APART)
     for height, (_, label, colour) in zip(heights, ends, strict=True):
         place.annotate(
-            label,
+            label.replace(", ", ",\n"),
             (1.01, height),
             xycoords="axes fraction",
             color=colour,

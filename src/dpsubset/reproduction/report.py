@@ -9,7 +9,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from dpsubset.reproduction.curves import Point, curves, needed, needed_text
+from dpsubset.reproduction.curves import Point, curves, needed, needed_text, tables_text
 from dpsubset.reproduction.drawing import METRICS
 from dpsubset.reproduction.settings import Figure, Panel, settings
 from dpsubset.reproduction.trial import Job, Row
@@ -68,10 +68,11 @@ def write_report(
     ]
     for figure in figures:
         parts.append(f'<h2 id="{figure.name}">{html.escape(figure.title)}</h2>')
+        tables = _tables_text(figure, rows)
         drawn = [p.read_text() for p in pictures.get(figure.name, ()) if p.suffix == ".svg"]
         for text, metric in zip(drawn, figure.metrics, strict=False):
             svg = text[text.index("<svg") :]  # without the XML's own header
-            caption = html.escape(f"{figure.title}: {METRICS[metric]}.")
+            caption = html.escape(f"{figure.title}: {METRICS[metric]}. Tables: {tables}.")
             parts.append(f"<figure>{svg}<figcaption>{caption}</figcaption></figure>")
         parts.append(f"<details><summary>Settings</summary>{_settings(figure)}</details>")
     parts.append('<h2 id="all-methods">Rows needed for 90% recovery, all methods</h2>')
@@ -90,6 +91,16 @@ def write_report(
         f"figures</title><style>{_STYLE}</style><body>{body}</body></html>\n",
         encoding="utf-8",
     )
+
+
+def _tables_text(figure: Figure, rows: list[Row]) -> str:
+    """Return how many tables the points of a figure have; panel by panel, if they differ."""
+    panels = [settings().panels[name] for name in figure.panels]
+    texts = {panel.name: tables_text(rows, panel.name, panel.values) for panel in panels}
+    found = {name: text for name, text in texts.items() if text}
+    if len(set(found.values())) == 1:
+        return next(iter(found.values()))
+    return " | ".join(f"{panel}: {text}" for panel, text in found.items())
 
 
 def _recoveries(

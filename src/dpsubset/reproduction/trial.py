@@ -17,11 +17,14 @@ from dpsubset.coefficients import ObjectivePerturbation
 from dpsubset.cuts import cut_maker
 from dpsubset.cuts.listing import list_region
 from dpsubset.cuts.region import root
+from dpsubset.limits import Allowance
 from dpsubset.losses import as_loss
 from dpsubset.mechanisms import Mechanism, TopR
+from dpsubset.mechanisms.searching import Searching
 from dpsubset.planning.generate import GeneratedTable, paper_classes, paper_table
 from dpsubset.problem import Problem
 from dpsubset.reproduction.settings import Method, Panel, settings
+from dpsubset.search import BranchAndBound, Found, Solver
 
 __all__ = ["Job", "run_trial", "seed_of"]
 
@@ -90,11 +93,32 @@ def _problem(panel: Panel, X: Any, y: Floats, method: Method | None = None) -> P
     )
 
 
+class _Once(Solver):
+    """The default solver for one problem: draws and chances rest on one search."""
+
+    name = "branch-and-bound"
+
+    def __init__(self) -> None:
+        self._known: dict[int, list[Found]] = {}  # by how many supports were asked for
+
+    def top(self, problem: Problem, count: int, allowance: Allowance) -> list[Found]:
+        if count not in self._known:
+            self._known[count] = BranchAndBound().top(problem, count, allowance)
+        return self._known[count]
+
+    def by_mistakes(self, problem: Problem, allowance: Allowance) -> list[Found]:
+        if 0 not in self._known:
+            self._known[0] = BranchAndBound().by_mistakes(problem, allowance)
+        return self._known[0]
+
+
 def _mechanism(panel: Panel, method: Method, epsilon: float) -> Mechanism:
     kind = getattr(mechanisms, method.mechanism)
     options = dict(method.options)
     if method.mechanism == "MarkovChain":
         options["steps"] = panel.steps
+    if issubclass(kind, Searching):
+        options["solver"] = _Once()
     made: Mechanism = kind(epsilon, **options)
     return made
 

@@ -43,6 +43,7 @@ ROUND = 1024  # steps between looks at the limits
 _COARSE = 0.05  # of a fit that decides a step, in units of 1/kappa
 _LONG = 4  # a product of two columns costs as much as this many inside a matrix product
 _MEMORY = 1 << 30  # bytes of columns that are kept for further proposals
+_ROWS = 128 << 20  # bytes of rows of X'X
 
 Standing = tuple[NDArray[np.int64], NDArray[np.int64]]  # supports and what is outside, by chains
 
@@ -93,6 +94,8 @@ class Data(NamedTuple):
     correlations: Floats  # X'y
     diagonal: Floats  # of X'X
     energy: float  # y'y
+    rows: Floats = np.empty((0, 0))  # of X'X, of columns that stay in supports
+    known: NDArray[np.int64] = np.empty(0, np.int64)  # where a column's row is, or -1
 
 
 class Norm(NamedTuple):
@@ -124,7 +127,12 @@ def _fill(data, columns, at, block):  # type: ignore[no-untyped-def]
     for q in range(columns.size):
         if q != at:
             other = places[columns[q]]
-            v = table[new, other] if data.whole else dot(table[new], table[other])
+            if data.whole:
+                v = table[new, other]
+            elif data.known[columns[q]] >= 0:
+                v = data.rows[data.known[columns[q]], columns[at]]
+            else:
+                v = dot(table[new], table[other])
             block[at, q] = v
             block[q, at] = v
     block[at, at] = data.diagonal[columns[at]]
@@ -274,11 +282,16 @@ class ByMoments(Walker):
         self._state = _State(supports, outside, blocks, scores, accepted, sure)
         self._whole = worth_all(problem, size * rule.steps * chains)
         self._store = None if self._whole else store_of(problem, rule.steps * chains)
+        p = problem.n_columns
+        self._rows, self._known = np.empty((0, p)), np.full(p, -1)
+        self._stood = np.zeros(p, dtype=np.int64)  # steps that a column was in supports
 
     def walk(self, draws: Draws, allowance: Allowance) -> None:
         """Take the steps, as many at once as there are columns at hand for."""
         chains, length = draws.heights.shape
         at_once, ahead = chains, length
+        if self._store is not None:
+            self._look_ahead(length)
         if self._store is not None and self._store.room < self._problem.n_columns:
             size, room = self._state.supports.shape[1], self._store.room
             at_once = max(1, min(chains, room // (2 * size)))
@@ -293,6 +306,21 @@ class ByMoments(Walker):
         self._fresh = False
         if not self._state.sure.all():
             raise UnprovenError(IMPRECISE)
+
+    def _look_ahead(self, length: int) -> None:
+        """Make the rows of X'X of columns that have stood for as many steps as rows have products.
+
+        Their proposals cost no product then. What is made depends on where chains stand between
+        two rounds, not on threads.
+        """
+        p = self._problem.n_columns
+        standing = np.bincount(self._state.supports.ravel(), minlength=p)
+        self._stood += length * standing
+        room = _ROWS // (8 * p) - len(self._rows)
+        new = np.flatnonzero((standing > 0) & (self._stood > p) & (self._known < 0))[:room]
+        if new.size:
+            self._known[new] = len(self._rows) + np.arange(new.size)
+            self._rows = np.vstack([self._rows, *self._problem.design.gram_rows(new)])
 
     def _part(self, draws: Draws, first: int, last: int, fresh: bool) -> None:
         data = self._data(draws.slots[first:last], first, last)
@@ -321,7 +349,7 @@ class ByMoments(Walker):
         needed = np.unique(np.concatenate([self._state.supports[first:last].ravel(), met.ravel()]))
         places = np.full(problem.n_columns, -1)
         places[needed] = self._store.places(needed)
-        return Data(self._store.store, False, places, *rest)
+        return Data(self._store.store, False, places, *rest, self._rows, self._known)
 
 
 def store_of(problem: Problem, proposals: int) -> ColumnCache:

@@ -47,8 +47,11 @@ class BranchAndBound(Solver):
         try:
             maker = cut_maker(reduced, hard=True)
             seed = start(maker)
-            _seed_with_swaps(maker, shortlist, seed)
-            bound = Tree(maker, shortlist, allowance).run(_partition(reduced, seed))
+            shortlist.offer(np.array(seed, dtype=np.int64), reduced.score(seed))
+            regions = _partition(reduced, seed)
+            if len(regions) == 1 and count > 1:
+                _offer_swaps(maker, shortlist, seed)
+            bound = Tree(maker, shortlist, allowance).run(regions)
         except OutOfTime:
             bound = -math.inf
         if not shortlist.filled:
@@ -121,18 +124,18 @@ def _shortlist(problem: Problem, count: int) -> Shortlist:
 
 
 def _partition(problem: Problem, seed: tuple[int, ...]) -> list[Region]:
-    """Return all patterns over the seed when they are few, else the region of all supports."""
+    """Return all patterns over the seed when they are few, else the region of all supports.
+
+    A tree goes through them in this order, so that a long list is soon full of good supports.
+    """
     if problem.to_choose > _MOST_PATTERNS:
         return [root(problem)]
     return [r for k in range(problem.to_choose + 1) for r in patterns(problem, seed, k)]
 
 
-def _seed_with_swaps(maker: CutMaker, shortlist: Shortlist, seed: tuple[int, ...]) -> None:
-    """Offer the seed and all its one-swaps, so that the threshold starts low."""
+def _offer_swaps(maker: CutMaker, shortlist: Shortlist, seed: tuple[int, ...]) -> None:
+    """Offer all one-swaps of a seed, so that the threshold starts low."""
     problem = maker.problem
-    shortlist.offer(np.array(seed, dtype=np.int64), problem.score(seed))
-    if math.isfinite(shortlist.worst):
-        return
     for region in patterns(problem, seed, 1):
         if region.partial:  # too many patterns to go through one by one
             continue

@@ -29,7 +29,7 @@ _MOST = 1200  # candidates handed to the compiled search at once
 _SMALL = 300  # candidates up to which the reduced matrix's own eigenvalues are worth their time
 _NODES = 1_000_000  # of that search before the region is split instead
 _HINTS = 25_000_000  # numbers that the dual points of open regions may hold
-_BATCH = 64  # supports that are scored before the threshold is looked at again
+_BATCH = 64  # supports that are scored before a full list's threshold is looked at again
 _SHARPNESS = 40.0  # of a cut that is to close a region, in units of the distance to the threshold
 
 
@@ -135,6 +135,8 @@ class Tree:
         if isinstance(cut, MomentCut):
             if self._problem.features.widths[cut.region.free].sum() <= _MOST and self._search(cut):
                 return
+            column = int(cut.region.free[int(np.argmax(cut.weights))])
+            self._maker.expect(cut.region, column, cut.weights)
         else:
             cut = self._screen(self._sharpened(cut))
             bound = max(bound, cut.least) if not cut.region.empty else math.inf
@@ -167,7 +169,9 @@ class Tree:
         first = 0
         while first < order.size and not self._closed(float(bounds[order[first]])):
             self._allowance.check()
-            part = order[first : first + _BATCH]
+            lacking = self._list.scores.size - self._list.filled
+            last = first + max(_BATCH, lacking)
+            part = order[first:last]
             part = part[bounds[part] + self._problem.slack < self._list.worst]
             columns = region.free[part]
             scores = self._maker.extended(region.inside, columns, self._list.worst)
@@ -176,7 +180,7 @@ class Tree:
                     break
                 support[-1] = columns[i]
                 self._list.offer(support, float(scores[i]))
-            first += _BATCH
+            first = last
 
     def _screen(self, cut: Cut) -> Cut:
         """Drop the columns that no support below the threshold can contain."""
