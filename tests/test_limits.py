@@ -24,6 +24,7 @@ from dpsubset.designs import dense
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import Allowance, Limits, OutOfTime
 from dpsubset.losses import Loss, as_loss
+from dpsubset.mechanisms import l1_svm
 from dpsubset.sampling import drawing
 
 
@@ -186,10 +187,8 @@ def test_what_follows_a_failed_test_has_the_seconds_that_are_left(monkeypatch, c
 
 
 def test_an_svm_path_ends_by_the_clock(monkeypatch, clock) -> None:
-    from sklearn.svm import LinearSVC
-
     begun = clock.now
-    monkeypatch.setattr(LinearSVC, "fit", clock.moved_by(LinearSVC.fit))
+    monkeypatch.setattr(l1_svm, "_sweeps", clock.moved_by(l1_svm._sweeps))
     with pytest.raises(UnprovenError, match="limit"):
         SampleAggregate(1.0, blocks=2, limits=Limits(seconds=3)).experiment(
             problem(n=200, loss="hinge"), 0
