@@ -146,13 +146,18 @@ def the_quick_first(self: Ahead) -> ahead.Try:
 
 
 honest_next = Ahead.next
-LAWS: list[tuple[str, str, Callable[[Ahead], ahead.Try], bool]] = [
-    ("absolute", "proportional", honest_next, True),
+LAWS = [
     ("logistic", "race", honest_next, True),
-    ("huber", "proportional", honest_next, True),
-    ("absolute", "race", honest_next, True),
-    ("absolute", "proportional", the_quick_first, False),
     ("absolute", "race", the_quick_first, False),
+    *(
+        pytest.param(*law, marks=pytest.mark.slow)
+        for law in (
+            ("absolute", "proportional", honest_next, True),
+            ("huber", "proportional", honest_next, True),
+            ("absolute", "race", honest_next, True),
+            ("absolute", "proportional", the_quick_first, False),
+        )
+    ),
 ]
 
 
