@@ -30,9 +30,17 @@ def warm_up() -> None:
             PermuteAndFlip(epsilon=30.0).draw(problem, 3, random_state=0)
     MarkovChain(epsilon=1.0, steps=20).draw(problem, 1, random_state=0)
     for loss in ("absolute", "logistic"):  # one with kinks, one without
-        target = table.y if loss == "absolute" else table.y > 0
+        target, classes = (table.y, None) if loss == "absolute" else (table.y > 0, (False, True))
         problem = Problem(
-            table.X, target, size=3, loss=loss, x_bound=0.5, y_bound=0.5, radius=1.1, ridge=1.0
+            table.X,
+            target,
+            size=3,
+            loss=loss,
+            x_bound=0.5,
+            y_bound=0.5,
+            radius=1.1,
+            ridge=1.0,
+            classes=classes,
         )
         search.top(problem, 50)
         PermuteAndFlip(epsilon=30.0).draw(problem, 3, random_state=0)

@@ -306,14 +306,14 @@ def test_races_that_change_over(monkeypatch, loss: str, design: str, refined: in
 @pytest.mark.grid(every=1, of=3)
 @pytest.mark.parametrize("design", ["few", "included"])
 @pytest.mark.parametrize("loss", LOSSES[1:])
-def test_races_that_change_over_twice(monkeypatch, loss: str, design: str) -> None:
-    """From one partition to another, and some of them on to a covering."""
-    monkeypatch.setattr(drawing, "_QUICK", 0)
+def test_races_that_go_from_one_partition_to_another(monkeypatch, loss: str, design: str) -> None:
+    """From fits to minorants, where a covering does not do."""
+    monkeypatch.setattr(Covering, "_cover", lambda self, *args: False)
     changes = changing(monkeypatch, 1, straight=False)
     assert drawn_afresh(design, loss, 6.0, True, draws=600) >= FALSE_ALARM
     assert changes.made == 600
     assert changes.parted >= 300
-    assert changes.freed == changes.changed >= 30
+    assert changes.changed == 0
 
 
 @pytest.mark.slow
@@ -421,7 +421,7 @@ def test_first_draws_by_lists_of_bounds(monkeypatch, loss: str, race: bool) -> N
     expanded: list[Any] = []
     raised = BendingCuts.raised
     monkeypatch.setattr(
-        BendingCuts, "raised", lambda self, s: (expanded.append(s), raised(self, s))[1]
+        BendingCuts, "raised", lambda self, s, **o: (expanded.append(s), raised(self, s, **o))[1]
     )
     assert drawn_afresh("plain", loss, 6.0, race) >= FALSE_ALARM
     assert len(lists) == 500
