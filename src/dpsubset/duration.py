@@ -24,9 +24,9 @@ class Fitted(NamedTuple):
 
 
 FITTED = {
-    "squared": Fitted(-9.53, 0.21, 0.76, 0.14, 0.28, 2.1),
-    "bent": Fitted(-13.82, 1.0, 0.55, 0.24, 0.54, 2.6),
-    "straight": Fitted(-13.92, 0.94, 0.61, 0.26, 0.23, 2.6),
+    "squared": Fitted(-8.81, 0.16, 0.74, 0.14, 0.23, 2.1),
+    "bent": Fitted(-12.4, 0.87, 0.53, 0.22, 0.46, 2.4),
+    "straight": Fitted(-12.6, 0.82, 0.51, 0.32, 0.32, 2.7),
 }
 _FIT = 1e-7  # seconds of a fit for each of its entries
 
