@@ -76,6 +76,7 @@ def test_as_many_cores_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None
         assert cores.cores() == 2
 
 
+@pytest.mark.large
 def test_a_fit_uses_as_many_cores_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The release does not depend on their number."""
     monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)

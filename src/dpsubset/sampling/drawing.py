@@ -13,8 +13,6 @@ from dpsubset.cuts.minorant import bends
 from dpsubset.cuts.region import root
 from dpsubset.cuts.start import start
 from dpsubset.limits import Allowance, Limits
-from dpsubset.losses import Huber
-from dpsubset.losses.huber_hinge import HuberHinge
 from dpsubset.problem import Problem
 from dpsubset.sampling.covering import Covering, one_pass
 from dpsubset.sampling.partition import Partition, TooHard
@@ -32,8 +30,6 @@ _SOON_BLOCKS = (
 _REFINED = 12  # refinements of a partition in one draw before a covering is tried
 _QUICK = 12.0  # seconds in which all supports may be bounded one by one
 _TRIED = 1.0  # seconds in which a covering is tried, or a little less
-_DESCENT = 4e-5  # seconds of a refinement by fits, for each row
-_SHORT_DESCENT = 2e-6  # the same of losses that are straight but for a piece of a parabola
 _FEWEST = 2  # refinements by fits that are made in any case
 _BY_MOMENTS = 0.05  # seconds of a refinement by moments, or a little more
 _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
@@ -96,16 +92,13 @@ class _Samplers:
             return
         self._serving = Partition(problem, kappa, allowance, maker)
         self._most = math.inf
-        if self._bending and not listed:
+        if isinstance(maker, BendingCuts) and not listed:
             self._most = min(max(p * p / _PAIRS, _REFINED), 2 * _REFINED)
             if not problem.gram.affordable:  # minorants see few columns then
                 self._most = _REFINED_DULL if self._dull else _REFINED_WIDE
             elif self._walkable:  # no longer than it takes to try a covering
-                parabolic = isinstance(
-                    getattr(problem.loss, "loss", problem.loss), (Huber, HuberHinge)
-                )
-                each = n * (_SHORT_DESCENT if parabolic else _DESCENT)
-                self._most = min(max(min(one_pass(problem), _TRIED) / each, 1), _REFINED_QUICK)
+                most = min(one_pass(problem), _TRIED) / maker.refining
+                self._most = min(max(most, 1), _REFINED_QUICK)
         elif self._walkable:
             most = _REFINED_QUICK if self._quick else _REFINED_BY_MOMENTS
             self._most = min(max(one_pass(problem) / _BY_MOMENTS, _REFINED), most)
