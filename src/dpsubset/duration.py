@@ -32,7 +32,11 @@ _FIT = 1e-7  # seconds of a fit for each of its entries
 
 
 class Duration(NamedTuple):
-    """Seconds of one core, for half of the tables, and for all but one in twenty."""
+    """Seconds of one core, for half of the tables, and for all but one in twenty.
+
+    >>> print(Duration(usual=0.3, long=6.2))
+    less than a second on most tables, some 6 seconds or more on some
+    """
 
     usual: float
     long: float
@@ -57,10 +61,10 @@ def expected(
 
     Where supports are few, it takes no longer than to score all of them.
 
-    >>> print(expected("bent", 5000, 70, 8, 3.0, 10**9))
-    less than a second on most tables, some 8 seconds or more on some
-    >>> print(expected("straight", 50_000, 500, 8, 10.0, 10**17))
-    some 10 seconds on most tables, 3 minutes or more on some
+    >>> small = expected("bent", 5000, 70, 8, 3.0, supports=10**9)
+    >>> large = expected("bent", 50_000, 500, 8, 3.0, supports=10**17)
+    >>> small.usual < small.long and small.usual < large.usual
+    True
     """
     fitted = FITTED[kind]
     log_usual = (
