@@ -115,6 +115,20 @@ def test_the_selections_share_is_by_rule_too() -> None:
     assert model_of(neighbours="add-remove").settled(10).selection_share == 0.5
 
 
+def test_what_is_settled_is_kept_for_each_number_of_rows() -> None:
+    """It is the same as of a model that was not asked before, seed and all."""
+    model = model_of(epsilon=2.0, seed=np.random.default_rng(5))
+    few, many = model.settled(10), model.settled(10**6)
+    assert (few.selection_share, many.selection_share) == (0.35, 0.5)
+    assert model.settled(10) is few
+    assert model.settled(10**6) is many
+    assert few.checked_seed == many.checked_seed == model.checked_seed
+    other = model_of(epsilon=2.0)
+    assert other.settled(10) is not few
+    assert other.guarantee() == model.guarantee() == few.guarantee() == few._promised
+    assert few.guarantee(few.rehearsal()) == few.guarantee()
+
+
 def test_under_add_remove_nothing_tells_the_number_of_rows() -> None:
     model = model_of(neighbours="add-remove")
     assert model.settled(10).offset_share == model.settled(10**6).offset_share == 0.1

@@ -41,7 +41,7 @@ class Labels:
     named: bool
 
     def __post_init__(self) -> None:
-        if not np.isin(self.values, (-1.0, 1.0)).all():
+        if not (np.abs(self.values) == 1.0).all():
             raise InputError("labels are -1 and +1 here: use as_labels first")
 
     @classmethod

@@ -99,9 +99,9 @@ class Model(ModelQuestion, Selection):
         share = _SELECTION if self.selection_share is None else self.selection_share
         return share * positive(self._left(), "epsilon")
 
-    def settled(self, rows: int) -> Self:
-        """Return the same with shares of epsilon: where none were given, by public rules (T42)."""
-        model = super().settled(rows)
+    def _settle(self, rows: int) -> Self:
+        """Give shares of epsilon, too: where none were given, by public rules (T42)."""
+        model = super()._settle(rows)
         ruled: dict[str, Any] = {}
         if model.selection_share is None:
             ruled["selection_share"] = model._ruled_selection(rows)

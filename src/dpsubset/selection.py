@@ -372,7 +372,19 @@ class Selection(Question):
         return decimal_rest(whole, spent)
 
     def settled(self, rows: int) -> Self:
-        """Return the same with all that depends on the number of rows, where that is public."""
+        """Return the same with all that depends on the number of rows, where that is public.
+
+        It is asked for again and again, and each is checked as a whole: they are kept.
+        """
+        if rows not in self._kept:
+            self._kept[rows] = self._settle(rows)
+        return self._kept[rows]
+
+    @cached_property
+    def _kept(self) -> dict[int, Self]:
+        return {}
+
+    def _settle(self, rows: int) -> Self:
         if not self.given:
             return self
         return replace(self, **self.given, given={}, counted=rows, seed=self.checked_seed)
@@ -476,8 +488,14 @@ class Selection(Question):
 
         The number of rows matters for few mechanisms, under replace-one only.
         """
-        problem = problem or self.rehearsal()
+        if problem is None:
+            return self.settled(0)._promised
         return self.settled(problem.n_rows)._guarantee(problem)
+
+    @cached_property
+    def _promised(self) -> Guarantee:
+        """What is guaranteed on no rows."""
+        return self._guarantee(self.rehearsal())
 
     def _guarantee(self, problem: Problem) -> Guarantee:
         if not self.first:
