@@ -89,6 +89,13 @@ def test_every_support_has_one_valid_bound(monkeypatch, loss: str, way: str, rac
             check(covering, scores)
 
 
+def test_a_covering_keeps_its_parts_and_not_the_room_for_more() -> None:
+    covering, _ = covered(problem("squared"), 12.0)
+    kept = [part if part.base is None else part.base for part in covering._parts]
+    assert sum(array.nbytes for array in kept) < 100 * covering._parts.size.size + 1000
+    assert all(part.flags.c_contiguous for part in covering._parts)
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("way", WAYS)
 def test_opened_again_and_again_it_becomes_single_supports(monkeypatch, way: str, loss: str):

@@ -316,7 +316,7 @@ class Covering:
                     break
                 light = -math.inf
                 continue
-            parts = walk.Parts(*(np.ascontiguousarray(v[:count]) for v in found))
+            parts = walk.Parts(*(v[:count].copy() for v in found))  # not the room around them
             if kept > _KEPT:
                 parts.offset[parts.offset >= 0] = walk.STREAMED
                 kept = 0
