@@ -244,5 +244,6 @@ def _told(guarantee: object) -> str:
     return str(guarantee.to_dict() if isinstance(guarantee, Guarantee) else guarantee)
 
 
-def _global_state() -> tuple[Any, str]:
-    return random.getstate(), str(np.random.get_state())  # noqa: NPY002
+def _global_state() -> tuple[Any, ...]:
+    name, words, *rest = np.random.get_state()  # noqa: NPY002
+    return random.getstate(), name, np.asarray(words).tobytes(), *rest

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from dpsubset.arrays import Floats
 from dpsubset.docstrings import documented
@@ -119,7 +118,7 @@ class Peeling(Mechanism):
         for chosen, log in going.items():
             found[tuple(sorted((*problem.include, *chosen)))].append(log)
         supports = sorted(found)
-        logs = np.array([float(logsumexp(found[support])) for support in supports])
+        logs = np.array([float(np.logaddexp.reduce(found[support])) for support in supports])
         return np.array(supports, dtype=np.int64).reshape(len(supports), problem.size), logs
 
     def _law(self, problem: Problem, supports: Support, scores: Floats) -> Floats:

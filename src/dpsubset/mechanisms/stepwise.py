@@ -9,7 +9,6 @@ from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from dpsubset.arrays import Floats
 from dpsubset.checks import whole
@@ -130,14 +129,14 @@ class Stepwise(Mechanism):
                 for support, one in self._step_law(problem.extended(chosen, number), len(numbers)):
                     whole_step = len(support) == len(chosen) + number
                     (ways if whole_step else ended)[support].append(log + one)
-            going = {support: float(logsumexp(logs)) for support, logs in ways.items()}
+            going = {support: float(np.logaddexp.reduce(logs)) for support, logs in ways.items()}
         for support, log in going.items():
             ended[support].append(log)
         listed = sorted(ended, key=lambda support: (len(support), support))
         rows = np.full((len(listed), problem.size), EMPTY, dtype=np.int64)
         for row, support in zip(rows, listed, strict=True):
             row[: len(support)] = support
-        return rows, np.array([float(logsumexp(ended[support])) for support in listed])
+        return rows, np.array([float(np.logaddexp.reduce(ended[support])) for support in listed])
 
     def _step_law(self, step: Problem, count: int) -> list[tuple[tuple[int, ...], float]]:
         """Return where one of so many steps may lead, with log probabilities."""
