@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,17 @@ def test_what_is_settled_is_kept_for_each_number_of_rows() -> None:
     assert other.settled(10) is not few
     assert other.guarantee() == model.guarantee() == few.guarantee() == few._promised
     assert few.guarantee(few.rehearsal()) == few.guarantee()
+
+
+@pytest.mark.parametrize("kind", [Model, Selection])
+def test_a_private_number_of_rows_is_not_kept(kind: Any) -> None:
+    given: dict[str, Any] = {"schema": model_of().schema, "size": 1, "neighbours": "add-remove"}
+    asked = kind(**given, epsilon=1.0, seed=0)
+    asked.release(rows_of(1234))
+    assert asked.settled(10) is asked.settled(10**6)
+    assert b"1234" not in pickle.dumps(asked.settled(1234), protocol=0)
+    public = kind(**{**given, "neighbours": "replace-one"}, seed=0).settled(1234)
+    assert b"1234" in pickle.dumps(public, protocol=0)
 
 
 def test_under_add_remove_nothing_tells_the_number_of_rows() -> None:

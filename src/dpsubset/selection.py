@@ -374,11 +374,13 @@ class Selection(Question):
     def settled(self, rows: int) -> Self:
         """Return the same with all that depends on the number of rows, where that is public.
 
-        It is asked for again and again, and each is checked as a whole: they are kept.
+        It is asked for again and again, and each is checked as a whole: they are kept. A private
+        number of rows is not: nothing depends on it.
         """
-        if rows not in self._kept:
-            self._kept[rows] = self._settle(rows)
-        return self._kept[rows]
+        public = rows if self._relation == "replace-one" else 0
+        if public not in self._kept:
+            self._kept[public] = self._settle(public)
+        return self._kept[public]
 
     @cached_property
     def _kept(self) -> dict[int, Self]:

@@ -34,6 +34,7 @@ TEETH = {  # of epsilon
 
 
 @pytest.mark.slow
+@pytest.mark.grid(every=1, of=2)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_every_mechanism_keeps_its_promise(loss: str, relation: str) -> None:

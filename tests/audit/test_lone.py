@@ -84,9 +84,10 @@ def audited(mechanisms: Iterable[Mechanism], loss: str, relation: str, *, named:
 @pytest.mark.parametrize("name", DOORS)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_every_door_keeps_its_promise(name: str, relation: str) -> None:
-    for finding in doors([name], [relation], pairs=60):
+    pairs = 30 if name.endswith("defaults") else 60  # each of them at hundreds of offsets
+    for finding in doors([name], [relation], pairs=pairs):
         assert finding.passed, finding
-        assert finding.pairs >= 60
+        assert finding.pairs >= pairs
         assert finding.largest > 0.02, finding
 
 

@@ -113,13 +113,15 @@ class Law:
 
     def log_noise(self, b: Floats) -> Floats:
         """Return the log density of the linear term."""
-        k, length2 = b.shape[-1], (b**2).sum(axis=-1)
+        k = b.shape[-1]
+        if self.parts == (1, 1) and not self.gaussian:
+            longest = np.maximum(np.abs(b[..., 0]), np.abs(b[..., 1]))
+            return np.asarray(-longest / self.scale - math.log(8 * self.scale**2))
+        length2 = (b**2).sum(axis=-1)
         if self.gaussian:
             return np.asarray(
                 -length2 / (2 * self.scale**2) - k / 2 * math.log(2 * math.pi * self.scale**2)
             )
-        if self.parts == (1, 1):
-            return np.asarray(-np.abs(b).max(axis=-1) / self.scale - math.log(8 * self.scale**2))
         total = 2 * self.scale if k == 1 else 2 * math.pi * self.scale**2
         return np.asarray(-np.sqrt(length2) / self.scale - math.log(total))
 
