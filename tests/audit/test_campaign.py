@@ -94,7 +94,7 @@ def test_twins_of_open_sizes_and_groups_are_named(name: str) -> None:
     assert not finding.passed
 
 
-@pytest.mark.grid(every=14)
+@pytest.mark.grid(every=7, of=2)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("relation", NEIGHBOURS)
 def test_broken_mechanisms_are_named(loss: str, relation: str) -> None:

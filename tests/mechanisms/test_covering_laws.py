@@ -115,7 +115,7 @@ def drawn_afresh(
 # ---- one covering, many draws -------------------------------------------------------------------
 
 
-@pytest.mark.grid(every=60)
+@pytest.mark.grid(every=30, of=2)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(
     ("design", "reach", "loss"),
@@ -201,7 +201,7 @@ def test_squared_loss_takes_a_form_for_every_multiplier(monkeypatch, race: bool)
 
 
 @pytest.mark.slow
-@pytest.mark.grid(every=33, of=3)
+@pytest.mark.grid(every=33, of=6)
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize(("way", "design", "reach", "loss"), PATHS[::4])
 def test_first_draws(

@@ -91,6 +91,7 @@ def test_much_refined_partitions_match_the_law(
 
 
 @pytest.mark.slow
+@pytest.mark.grid(every=1, of=2)
 @pytest.mark.parametrize(
     ("hard", "loss"),
     [("nearly copied", "squared"), ("active ball", "squared"), ("active ball", "absolute")],
@@ -153,6 +154,7 @@ def test_a_clone_of_squared_loss_has_its_law(race: bool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.grid(every=1, of=2)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("race", [False, True])
 def test_coarse_fits_leave_the_law(loss: str, race: bool, monkeypatch: pytest.MonkeyPatch) -> None:

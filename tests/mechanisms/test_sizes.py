@@ -169,6 +169,7 @@ def test_draws_follow_it(
 
 
 @pytest.mark.slow
+@pytest.mark.grid(every=1, of=2)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", MADE)
 def test_first_draws_follow_it(name: str, sampler: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,7 +359,7 @@ def test_steps_that_may_stop(name: str, shape: str, loss: str) -> None:
         assert math.exp(log) == pytest.approx(expected[support], rel=1e-5, abs=1e-12)
 
 
-@pytest.mark.grid(every=36)
+@pytest.mark.grid(every=18, of=2)
 @pytest.mark.parametrize("limit", [None, 0], ids=["listed", "by envelopes"])
 @pytest.mark.parametrize("loss", ["squared", "absolute", "logistic"])
 @pytest.mark.parametrize("shape", SHAPES)
