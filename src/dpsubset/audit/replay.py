@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import pickle
 import random
 import warnings
 from collections.abc import Callable, Iterable
@@ -244,6 +245,5 @@ def _told(guarantee: object) -> str:
     return str(guarantee.to_dict() if isinstance(guarantee, Guarantee) else guarantee)
 
 
-def _global_state() -> tuple[Any, ...]:
-    name, words, *rest = np.random.get_state()  # noqa: NPY002
-    return random.getstate(), name, np.asarray(words).tobytes(), *rest
+def _global_state() -> tuple[Any, bytes]:
+    return random.getstate(), pickle.dumps(np.random.get_state(legacy=False))  # noqa: NPY002
