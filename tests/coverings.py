@@ -41,6 +41,7 @@ def take_way(
     plain = getattr(walk.survey, "py_func", walk.survey)
     common = way == "common"
     monkeypatch.setattr(walk, "MOST_IN_A_PART", most)
+    monkeypatch.setattr(walk, "FEW_IN_A_PART", most)
     monkeypatch.setattr(walk, "FEWEST_IN_ONE", 1 if common else _EVERYTHING)
     if way == "streamed":
         monkeypatch.setattr(covering_module, "_KEPT", 0)
@@ -49,8 +50,8 @@ def take_way(
         monkeypatch.setattr(covering_module, "_DIRECT", 0)
         monkeypatch.setattr(covering_module, "_AHEAD", -math.inf)  # in a race, too
 
-    def survey(form: walk.Form, t: int, kappa: float, light: float, *rest: Any) -> Any:
-        return plain(form, t, kappa, light + (more if common else 0.0), *rest)
+    def survey(tails: walk.Tails, t: int, kappa: float, light: float, *rest: Any) -> Any:
+        return plain(tails, t, kappa, light + (more if common else 0.0), *rest)
 
     monkeypatch.setattr(walk, "survey", survey)
 

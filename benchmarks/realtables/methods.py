@@ -106,12 +106,11 @@ def ours(mechanism: str, **options: Any) -> Method:
     def run(split: Split, epsilon: float, seed: int) -> Answer:
         model = Model(
             schema=split.schema,
-            size=split.size,
             epsilon=epsilon,
             mechanism=mechanism,
             seed=seed,
             max_seconds=_SECONDS,
-            **options,
+            **{"size": split.size, **options},
         ).release(split.train)
         line = model.margins(split.test.X)
         if split.labels:

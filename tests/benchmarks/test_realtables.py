@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.realtables import calibration, page, run
+from benchmarks.realtables import calibration, claims, losing, page, run
 from benchmarks.realtables.methods import CEILINGS, PRIVATE
 from benchmarks.realtables.tables import TABLES
 from dpsubset.data import Schema
@@ -70,3 +71,49 @@ def test_an_auc_is_turned_into_a_signal_and_back() -> None:
     low, high = (calibration.signal_of_auc(wanted, 0.3) for wanted in (0.6, 0.9))
     assert 0.02 < low < high < 0.95
     assert calibration.signal_of_auc(0.4, 0.5) == 0.02
+
+
+def _made_up(ours: float, theirs: float, mixed: float) -> page.Found:
+    """Return results of all methods on one table of each kind, the same for all seeds."""
+    found: page.Found = defaultdict(list)
+    value = dict.fromkeys(page.OURS, ours) | dict.fromkeys(page.MIXED, mixed) | {page.MEAN: 0.0}
+    for table, labels in (("diabetes", False), ("digits", True)):
+        for method in PRIVATE:
+            for epsilon in run.EPSILONS:
+                found[table, method, epsilon] = [
+                    {"seed": s, "labels": labels, "quality": value.get(method, theirs)}
+                    for s in range(run.SEEDS)
+                ]
+    return found
+
+
+def test_claims_hold_where_they_do_and_only_there() -> None:
+    good = claims.claims(_made_up(0.6, 0.5, 0.7))  # a mixture is no baseline
+    assert all(c.holds for c in good[:-1])  # the last one is of plan, and reads its own file
+    assert "0.700" in good[1].shown
+    assert "behind: nowhere" in good[1].shown
+    bad = claims.claims(_made_up(-0.1, 0.5, 0.0))
+    assert [c.holds for c in bad[:-1]] == [True] + [False] * 5
+    assert "diabetes (0.500, ours -0.100)" in bad[1].shown
+    short = _made_up(0.6, 0.5, 0.7)
+    short["digits", "ours", 1.0].pop()
+    assert not claims.claims(short)[0].holds
+
+
+def test_the_committed_results_hold_what_the_page_says() -> None:
+    told = claims.told()
+    assert told in (page.DOCS / "real-tables.md").read_text()
+    assert told.count("- **") == 7
+
+
+def test_where_we_lose_is_told_by_its_own_results() -> None:
+    schema = Schema.read_toml(TABLES["deliveries"].path)
+    assert list(schema.names or ())[losing.DISTANCE] == "distance"
+    table = losing.compared().splitlines()
+    assert "against the default" in table[-1]
+    assert all(line.count("|") == len(losing.RULES) + 4 for line in table)
+    told = (page.DOCS / "real-tables.md").read_text()
+    assert losing.compared() in told
+    assert losing.elsewhere() in told
+    other = losing._with_line("deliveries", "distance = [0, 20]", "distance = [0, 8]")
+    assert (other.columns or ())[losing.DISTANCE].upper == 8

@@ -44,17 +44,23 @@ def brute(form: walk.Form, features: Any) -> float:
 
 
 def survey(
-    monkeypatch: pytest.MonkeyPatch, form: walk.Form, t: int, light: float, sizes: tuple[int, int]
-) -> walk.Parts:
+    monkeypatch: pytest.MonkeyPatch,
+    forms: list[walk.Form],
+    t: int,
+    light: float,
+    sizes: tuple[int, int],
+) -> tuple[walk.Parts, np.ndarray, np.ndarray]:
     """Part the supports with other constants than those that were compiled in."""
     monkeypatch.setattr(walk, "FEWEST_IN_ONE", sizes[0])
     monkeypatch.setattr(walk, "MOST_IN_A_PART", sizes[1])
+    monkeypatch.setattr(walk, "FEW_IN_A_PART", sizes[1])
     plain = getattr(walk.survey, "py_func", walk.survey)
-    found, count, kept = plain(form, t, 1.0, light, math.inf, 5000, 10**6, 160, 1e9)
+    tails = walk.joined([walk.tails(form) for form in forms])
+    found, lows, by, count, kept = plain(tails, t, 1.0, light, math.inf, 5000, 10**6)
     assert count > 0
     parts = walk.Parts(*(np.ascontiguousarray(v[:count]) for v in found))
     assert kept == parts.size.sum()
-    return parts
+    return parts, lows[:count], by[:count]
 
 
 def members(parts: walk.Parts, r: int, k: int, t: int) -> list[tuple[int, ...]]:
@@ -91,13 +97,13 @@ def test_parts_and_their_bounds(monkeypatch, k: int, t: int, kind: str) -> None:
     kinds = set()
     for light in lights(form, k, t):
         for sizes in ((64, 4096), (2, 5), (1, 1), (10**9, 12)):
-            parts = survey(monkeypatch, form, t, light, sizes)
+            parts, told, _ = survey(monkeypatch, [form], t, light, sizes)
             count = parts.length.size
             which = np.random.default_rng(k).permutation(count)
             bounds, lows = np.full(parts.size.sum(), -math.inf), np.full(count, -math.inf)
             masses, peaks = np.empty(count), np.empty(count)
             walk.fill(form, t, parts, which, bounds)
-            walk.part_bounds(form, parts, which, lows)
+            walk.part_bounds(walk.tails(form), parts, which, lows)
             walk.weigh(1.0, parts, lows, bounds, which, masses, peaks)
             seen: list[tuple[int, ...]] = []
             for r in range(count):
@@ -115,6 +121,7 @@ def test_parts_and_their_bounds(monkeypatch, k: int, t: int, kind: str) -> None:
                     assert lows[r] <= true.min() + 1e-9
                     assert masses[r] == pytest.approx(parts.log_size[r] - lows[r], abs=1e-9)
                     assert peaks[r] == -lows[r]
+                    assert told[r] == lows[r]
                 else:
                     kinds.add("kept")
                     first = int(parts.offset[r])
@@ -135,7 +142,7 @@ def test_parts_and_their_bounds(monkeypatch, k: int, t: int, kind: str) -> None:
 @pytest.mark.parametrize(("k", "t"), SHAPES)
 def test_streamed_parts_weigh_what_kept_ones_do(monkeypatch, k: int, t: int, kind: str) -> None:
     forms = [make_form(seed, k, kind) for seed in range(3)]
-    parts = survey(monkeypatch, forms[0], t, -math.inf, (1, 5))
+    parts, _, _ = survey(monkeypatch, forms[:1], t, -math.inf, (1, 5))
     count = parts.length.size
     which = np.arange(count)
     streamed = parts._replace(offset=np.full(count, walk.STREAMED))
@@ -161,9 +168,17 @@ def test_compiled_constants_are_those_of_the_module(monkeypatch) -> None:
     form = make_form(2, k)
     everything = math.log(math.comb(k, t)) - brute(form, range(k))
     for light in (-math.inf, everything - 8.0, everything - 2.0, everything):
-        found, count, kept = walk.survey(form, t, 1.0, light, math.inf, 5000, 10**6, 160, 1e9)
-        parts = survey(monkeypatch, form, t, light, (64, 4096))
+        forms = [form, make_form(7, k)]
+        tails = walk.joined([walk.tails(one) for one in forms])
+        found, lows, by, count, kept = walk.survey(tails, t, 1.0, light, math.inf, 5000, 10**6)
+        monkeypatch.undo()
+        some, many = walk.FEWEST_IN_ONE, walk.MOST_IN_A_PART
+        if light > -math.inf:
+            many = walk.FEW_IN_A_PART
+        parts, told, number = survey(monkeypatch, forms, t, light, (some, many))
         assert kept == parts.size.sum()
+        np.testing.assert_allclose(lows[:count], told)
+        np.testing.assert_array_equal(by[:count], number)
         for one, two in zip(found, parts, strict=True):
             if one.ndim == 1:
                 np.testing.assert_allclose(one[:count], two)
@@ -181,10 +196,10 @@ def test_no_part_with_one_bound_has_a_support_above_the_peak(kind: str) -> None:
     counts = []
     best = max(-brute(form, s) for s in combinations(range(k), t))
     for peak in (everything + 1.0, (everything + best) / 2, best, -math.inf):
-        found, count, _ = walk.survey(form, t, 1.0, 1e9, peak, 50_000, 10**6, 160, 1e9)
+        found, _, _, count, _ = walk.survey(walk.tails(form), t, 1.0, 1e9, peak, 50_000, 10**6)
         parts = walk.Parts(*(np.ascontiguousarray(v[:count]) for v in found))
         lows, common = np.full(count, -math.inf), parts.offset == walk.COMMON
-        walk.part_bounds(form, parts, np.arange(count), lows)
+        walk.part_bounds(walk.tails(form), parts, np.arange(count), lows)
         assert (-lows[common] <= peak + 1e-9).all()
         assert np.exp(parts.log_size).sum() == pytest.approx(math.comb(k, t))
         counts.append(int(common.sum()))
@@ -192,35 +207,74 @@ def test_no_part_with_one_bound_has_a_support_above_the_peak(kind: str) -> None:
     assert counts[-1] == 0
 
 
-@pytest.mark.parametrize("columns", [3, 160])
-def test_no_parts_where_there_would_be_too_many(monkeypatch, columns: int) -> None:
-    form = make_form(3, 12)
+def test_no_parts_where_there_would_be_too_many(monkeypatch) -> None:
+    tails = walk.tails(make_form(3, 12))
     monkeypatch.setattr(walk, "MOST_IN_A_PART", 4)
     plain = getattr(walk.survey, "py_func", walk.survey)
-    _, count, kept = plain(form, 3, 1.0, -math.inf, math.inf, 5000, 220, columns, 1e9)
+    *_, count, kept = plain(tails, 3, 1.0, -math.inf, math.inf, 5000, 220)
     assert (count > 20, kept) == (True, 220)
-    assert plain(form, 3, 1.0, -math.inf, math.inf, 20, 220, columns, 1e9)[1] == 0
-    assert plain(form, 3, 1.0, -math.inf, math.inf, 5000, 219, columns, 1e9)[1] == 0
-    work = 12**3 / 6  # of the first look at what all columns gain after one is taken, at most
-    assert plain(form, 3, 1.0, -1e9, math.inf, 5000, 220, 160, work / 2)[1] == 0
+    assert plain(tails, 3, 1.0, -math.inf, math.inf, 20, 220)[3] == 0
+    assert plain(tails, 3, 1.0, -math.inf, math.inf, 5000, 219)[3] == 0
 
 
-@pytest.mark.parametrize("wide", [0, 5])
-def test_looser_gains_only_make_parts_smaller(monkeypatch, wide: int) -> None:
-    """Where what all columns gain is not found anew, masses are overestimated, never under."""
-    form = make_form(4, 12)
-    monkeypatch.setattr(walk, "FEWEST_IN_ONE", 3)
-    monkeypatch.setattr(walk, "MOST_IN_A_PART", 3)
-    plain = getattr(walk.survey, "py_func", walk.survey)
-    everything = math.log(math.comb(12, 5)) - brute(form, range(12))
-    for light in everything - np.array([1.0, 3.0, 6.0]):
-        found, count, _ = plain(form, 5, 1.0, light, math.inf, 5000, 10**6, wide, 1e9)
-        parts = walk.Parts(*(v[:count] for v in found))
-        lows = np.full(count, -math.inf)
-        walk.part_bounds(form, parts, np.arange(count), lows)
-        common = parts.offset == walk.COMMON
-        assert common.any()
-        assert ((parts.log_size - lows)[common] <= light + 1e-9).all()
+# ---- several forms ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("k", [1, 6])
+def test_tails_bound_all_features_from_one_on_with_some_before(kind: str, k: int) -> None:
+    """Against the fit on all of them, whatever stands before."""
+    form = make_form(8, k, kind)
+    tails = walk.tails(form)
+    for start in range(k + 1):
+        for size in range(start + 1):
+            for prefix in combinations(range(start), size):
+                features = np.array([*prefix, *range(start, k)], dtype=np.intp)
+                room = walk._room(form.starts, max(size, 1))
+                low = walk._low(tails, 0, np.array(prefix, dtype=np.intp), size, start, room)
+                assert low == pytest.approx(brute(form, features), rel=1e-9)
+                assert walk.low(tails, features) == pytest.approx(low, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_are_bounded_by_the_best_of_likely_forms(monkeypatch, kind: str) -> None:
+    """Each bound is that of the form it is said to come from, and below every score's bound."""
+    k, t = 10, 4
+    forms = [make_form(seed, k, kind) for seed in range(6)]
+    forms = [form._replace(base=form.base - brute(form, range(k))) for form in forms]
+    scores = {s: max(brute(form, s) for form in forms) for s in combinations(range(k), t)}
+    counts, used = [], set()
+    for light in np.quantile([-low for low in scores.values()], [0.5, 0.9, 1.0]) + 2.0:
+        parts, lows, by = survey(monkeypatch, forms, t, light, (2, 3))
+        alone = [survey(monkeypatch, [form], t, light, (2, 3))[1].size for form in forms]
+        seen = []
+        for r in range(lows.size):
+            own = members(parts, r, k, t)
+            seen += own
+            if parts.offset[r] != walk.COMMON:
+                continue
+            used.add(int(by[r]))
+            everything = sorted({*own[0][: parts.length[r]], *range(int(parts.start[r]), k)})
+            assert lows[r] == pytest.approx(brute(forms[by[r]], everything), rel=1e-9)
+            assert parts.log_size[r] - lows[r] <= light
+            assert lows[r] <= min(scores[s] for s in own) + 1e-9
+        assert sorted(seen) == sorted(scores)
+        counts.append((lows.size, float(np.mean(alone))))
+    assert len(used) > 1
+    assert sum(several for several, _ in counts) < sum(one for _, one in counts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_last_features_gain_least_together(kind: str) -> None:
+    """From the end of the order each next feature adds no more than any other would."""
+    k = 9
+    form = make_form(9, k, kind)
+    order = walk.by_gain(form).tolist()
+    assert sorted(order) == list(range(k))
+    for place in range(k - 1, -1, -1):
+        last = order[place + 1 :]
+        lows = {g: brute(form, sorted([*last, g])) for g in order[: place + 1]}
+        assert lows[order[place]] >= max(lows.values()) - 1e-9
 
 
 # ---- single supports ----------------------------------------------------------------------------
@@ -313,7 +367,7 @@ def test_bounds_hold_for_every_multiplier_of_the_ball(radius: float, factor: flo
     form = walk.Form(
         matrix + mu * np.eye(8), b, float(y @ y) - mu * radius**2, 0.2 + mu, np.arange(9)
     )
-    found, count, kept = walk.survey(form, 3, 1.0, -math.inf, math.inf, 100, 1000, 160, 1e9)
+    found, _, _, count, kept = walk.survey(walk.tails(form), 3, 1.0, -math.inf, math.inf, 100, 1000)
     parts = walk.Parts(*(v[:count] for v in found))
     bounds = np.full(kept, -math.inf)
     walk.fill(form, 3, parts, np.arange(count), bounds)

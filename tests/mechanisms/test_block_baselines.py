@@ -120,6 +120,8 @@ def test_steps_over_the_l1_ball(steps: int) -> None:
 
 
 def test_a_chain_that_forgets_columns_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where equations decide; what directions forget is in tests/sampling/test_directions.py."""
+    monkeypatch.setattr(block_chain.ByBlocks, "_room_for_directions", lambda self: False)
     case, scores = chain_case("squared")
     for name in ("_walk", "_score", "value_of"):
         function = getattr(block_chain, name)

@@ -168,13 +168,13 @@ def test_streamed_parts_are_kept_where_draws_fall(
 ) -> None:
     """With room for some of them, or all, as draws are rejected by bounds alone."""
     take_way(monkeypatch, "streamed")
-    begin = Covering._begin
+    weigh = Covering._weigh_all
 
-    def streamed(self: Covering, parts: walk.Parts, kept: int) -> None:
+    def streamed(self: Covering) -> None:
         monkeypatch.setattr(covering, "_KEPT", room)
-        begin(self, parts, kept)
+        weigh(self)
 
-    monkeypatch.setattr(Covering, "_begin", streamed)
+    monkeypatch.setattr(Covering, "_weigh_all", streamed)
     seen = watch(monkeypatch)
     assert drawn("plain", loss, 12.0, race) >= FALSE_ALARM
     assert seen.kept > 0 or loss == "squared"  # whose bounds are exact where the ball is wide
@@ -467,9 +467,9 @@ def test_forms_that_are_too_high_are_caught(monkeypatch, loss: str, race: bool) 
     reduced = Covering._reduced
     more = 1.0 / kappa_of("plain", loss, 8.0)
 
-    def raised(self: Covering, *args: Any) -> walk.Form:
-        form = reduced(self, *args)
-        return form._replace(base=form.base + more)
+    def raised(self: Covering, *args: Any) -> tuple[walk.Form, np.ndarray | None]:
+        form, across = reduced(self, *args)
+        return form._replace(base=form.base + more), across
 
     monkeypatch.setattr(Covering, "_reduced", raised)
     assert drawn("plain", loss, 8.0, race) < FALSE_ALARM
@@ -483,8 +483,8 @@ def test_common_bounds_that_are_too_high_are_caught(monkeypatch, loss: str, race
     take_way(monkeypatch, "common")
     bounds, worst = walk.part_bounds, float(scores_of("plain", loss).max())
 
-    def too_high(form: Any, parts: walk.Parts, which: Any, lows: np.ndarray) -> None:
-        bounds(form, parts, which, lows)
+    def too_high(tails: walk.Tails, parts: walk.Parts, which: Any, lows: np.ndarray) -> None:
+        bounds(tails, parts, which, lows)
         for r in which:
             if parts.offset[r] == walk.COMMON:
                 lows[r] = worst

@@ -556,6 +556,17 @@ def test_claims_can_be_read_off_results_of_every_kind() -> None:
     assert any(line.startswith("p100: mistakes is above top-R") for line in claims(rows))
     tables = "p100-prediction: tables: 1 at 100; 0 at 1000, 2000, 3000, 4000, 5000, 6000, 8000"
     assert tables in list(claims(rows))
+    wide = [
+        {**row(v, t, fraction=0.5, chance=None), "panel": "p10000", "seconds": seconds}
+        for v in (2000, 4000, 6000)
+        for t, seconds in enumerate((1.0, 9.0, 2.0))
+    ]
+    wide += [{**one, "method": "mistakes"} for one in wide]
+    told = list(claims([*rows, *wide]))
+    means = "(tables: 3): top-r 0.5, mistakes 0.5"
+    assert all(f"p10000, fraction at n = {v} {means}" in told for v in (2000, 4000, 6000))
+    seconds = "p10000, seconds for all draws from a table, median: top-r 2.0, mistakes 2.0"
+    assert seconds in told
 
 
 def test_how_many_tables_points_have() -> None:
@@ -647,7 +658,7 @@ def test_the_report_is_one_file_with_everything(tiny: None, tmp_path: Path) -> N
     words = " ".join(" ".join(page.words).split())
     figure = settings().figures["tiny"]
     assert f"{figure.title}: {METRICS['fraction']}" in words
-    assert f"{figure.title}: {METRICS['f1']}. Tables: 2 a point." in words
+    assert f"{figure.title}: {METRICS['f1']}. Tables a point: 2." in words
     for name in ("dpsubset", "numpy", "scipy", "numba", "scikit-learn", "matplotlib"):
         assert f"{name} {version(name)}" in words
     assert f"Python {sys.version.split()[0]}" in words
@@ -689,6 +700,9 @@ def test_the_table_of_rows_for_90_percent(tiny: None, tmp_path: Path) -> None:
     assert f"<td>{title}</td><td>2,667</td><td>&gt; 1,000</td>" in text
     assert text.index("How many rows?") < text.index('id="p100"') < text.index('id="all-methods"')
     assert 'name="viewport"' in text
+    assert f'<td><a href="#p100">{title}</a></td><td>2,667</td>' in text
+    assert "<td>p100</td><td>2 at 1000, 3000; 0 at 500" in text
+    assert "<td>p100-snr2</td><td>none</td>" in text
 
 
 def test_without_matplotlib_no_trial_is_run(

@@ -115,7 +115,8 @@ def test_opened_again_and_again_it_becomes_single_supports(monkeypatch, way: str
         exact = -covering.kappa * scores[tuple(support.tolist())]
         assert weight == pytest.approx(exact, abs=1e-6)
     assert (seen.divided > 0) == (way == "common")
-    assert (seen.kept > 0) == (way == "streamed")
+    assert seen.kept > 0 or way != "streamed"
+    assert seen.kept == 0 or way != "kept"  # a common part of single features may be kept, too
 
 
 @pytest.mark.parametrize("columns", [69, 75])
@@ -138,9 +139,8 @@ def test_parts_of_many_columns_with_one_to_choose(columns: int) -> None:
         0 * ones,
         np.log([columns - 1.0, rest]),
     )
-    covering._begin(parts, 0)
-    covering._raise(0, np.arange(2))
-    covering._changed()
+    covering._set(parts, np.full(2, -math.inf))
+    covering._weigh_all()
     check(covering, scores)
     for _ in range(200):
         covering._open()

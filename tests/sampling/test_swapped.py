@@ -157,6 +157,7 @@ RIGHT = plain(swapped.enclosed_gain)
 @pytest.mark.parametrize("name", ["forget", "enclosed_gain"])
 def test_twins_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A factor that is kept for too long, and a bound that is no bound."""
+    monkeypatch.setattr(ByBlocks, "_room_for_directions", lambda self: False)
     pairs = tuple((2 * g, 2 * g + 1) for g in range(7))
     case = blocks("squared", 5, groups=pairs, size=3, n=40, radius=0.3, ridge=0.1)
     right = walked(case, "l2", 30.0, 40)

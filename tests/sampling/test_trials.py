@@ -31,8 +31,9 @@ ERROR = 1e-6  # of the brute force
 
 @pytest.fixture(autouse=True)
 def always_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have trial fits decide, however few the columns are."""
+    """Have trial fits decide, however few the columns are, and no directions before them."""
     monkeypatch.setattr(block_chain, "_FEW", 0)
+    monkeypatch.setattr(ByBlocks, "_room_for_directions", lambda self: False)
 
 
 def no_products(monkeypatch: pytest.MonkeyPatch) -> None:

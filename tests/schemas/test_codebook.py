@@ -321,3 +321,29 @@ def test_truth_values_are_written_as_people_say_them() -> None:
     assert {book.columns["a"] for book in books} == {books[0].columns["a"]}
     with pytest.raises(InputError, match='"0/1" or "yes/no" for a truth value'):
         Codebook.of({"columns": {"a": "yes or no"}})
+
+
+def test_truth_values_in_the_place_of_bounds_are_told_how_they_are_written() -> None:
+    with pytest.raises(InputError, match='is written "yes/no" or "0/1"'):
+        Codebook.of({"columns": {"a": [True, False]}})
+    assert isinstance(Codebook.of({"columns": {"a": [0, 1]}}).columns["a"], Number)
+
+
+def test_a_column_that_is_described_twice_is_named_as_such(tmp_path: Path) -> None:
+    file = tmp_path / "schema.toml"
+    file.write_text("[columns]\na = [0, 1]\na = [0, 2]\n")
+    with pytest.raises(InputError, match=r"line 3.*Is a column described twice"):
+        Codebook.read(file)
+    file.write_text("[columns\na = [0, 1]\n")
+    with pytest.raises(InputError) as caught:
+        Codebook.read(file)
+    assert "twice" not in str(caught.value)
+
+
+def test_a_template_says_what_becomes_of_rows_without_a_target() -> None:
+    """And what it says can be written."""
+    from dpsubset.data import schema_template
+
+    assert "missing = 0" in schema_template(["a", "y"], target="y").partition("[target]")[2]
+    target = {"name": "y", "bounds": [0, 1], "missing": 0}
+    Codebook.of({"columns": {"a": [0, 1]}, "target": target})

@@ -8,6 +8,7 @@ support; the others have one bound for all of theirs: no subset gains more than 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,23 +23,30 @@ __all__ = [
     "STREAMED",
     "Form",
     "Parts",
+    "Tails",
     "any_member",
+    "by_gain",
     "columns_of",
     "fill",
     "fill_part",
     "form_bound",
+    "joined",
     "levels",
+    "low",
     "member",
     "part_bounds",
     "stream",
     "survey",
+    "tails",
     "weigh",
 ]
 
 COMMON = -1  # one bound serves all supports of a part
 STREAMED = -2  # bounds are computed when they are needed, one part at a time
-FEWEST_IN_ONE = 64  # supports of a part with one bound for all
-MOST_IN_A_PART = 4096  # supports of a kept part, if it has more than one column to choose
+FEWEST_IN_ONE = 16  # supports of a part with one bound for all
+MOST_IN_A_PART = 4096  # supports of a kept part, if it has more than one feature to choose
+LIKELY = 4  # forms that bound a part
+FEW_IN_A_PART = 128  # the same where other parts have one bound for all
 
 
 class Form(NamedTuple):
@@ -49,6 +57,20 @@ class Form(NamedTuple):
     base: float
     least: float  # pivots are at least this, rounding or not
     starts: NDArray[np.int64]  # where each feature's columns begin; at the end, their number
+
+
+class Tails(NamedTuple):
+    """Forms with all features from each one on eliminated: what is left of those before it.
+
+    One row a form in every array but `at` and `starts`.
+    """
+
+    H: Floats  # one matrix after the other, its upper triangle filled
+    b: Floats
+    low: Floats  # base less what the eliminated features gain
+    least: Floats
+    at: NDArray[np.int64]  # where each matrix begins
+    starts: NDArray[np.int64]
 
 
 class Parts(NamedTuple):
@@ -145,31 +167,83 @@ def _widest(starts):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def _all_gains(form, H, b, start, F):  # type: ignore[no-untyped-def]
-    """Fill F[j] with the gain of all features from j on, for j >= start."""
-    if form.starts.size - 1 == b.size:
-        _suffix_gains(H, b, start, form.least, F)
-        return
-    G = np.empty(b.size)
-    _suffix_gains(H, b, form.starts[start], form.least, G)
-    for j in range(start, form.starts.size - 1):
-        F[j] = G[form.starts[j]]
+def tails(form):  # type: ignore[no-untyped-def]
+    """Eliminate the features of a form from the last to the first, and keep what each step left."""
+    starts = form.starts
+    k, width = starts.size - 1, form.b.size
+    at = np.zeros(k + 2, np.int64)
+    for c in range(k + 1):
+        at[c + 1] = at[c] + starts[c] ** 2
+    out = Tails(
+        np.empty((1, at[k + 1])),
+        np.empty((1, k + 1, width)),
+        np.full((1, k + 1), form.base),
+        np.full(1, form.least),
+        at,
+        starts,
+    )
+    H, b = form.H.copy(), form.b.copy()
+    column = np.empty(width)
+    for c in range(k, -1, -1):
+        if c < k:
+            out.low[0, c] = out.low[0, c + 1]
+            for p in range(starts[c + 1] - 1, starts[c] - 1, -1):
+                pivot = max(H[p, p], form.least)
+                out.low[0, c] -= b[p] / pivot * b[p]
+                column[:p] = H[:p, p]
+                for i in range(p):
+                    f = column[i] / pivot
+                    b[i] -= f * b[p]
+                    for j in range(i, p):
+                        H[i, j] -= f * column[j]
+        m = starts[c]
+        out.b[0, c] = b
+        for i in range(m):
+            row = at[c] + i * m
+            for j in range(i, m):
+                out.H[0, row + j] = H[i, j]
+    return out
+
+
+def joined(many: Sequence[Tails]) -> Tails:
+    """Return the tails of several forms together."""
+    if len(many) == 1:
+        return many[0]
+    return many[0]._replace(
+        H=np.concatenate([one.H for one in many]),
+        b=np.concatenate([one.b for one in many]),
+        low=np.concatenate([one.low for one in many]),
+        least=np.concatenate([one.least for one in many]),
+    )
+
+
+class _Room(NamedTuple):
+    """Room to work in."""
+
+    L: Floats
+    z: Floats
+    columns: NDArray[np.int64]
 
 
 @compiled(nogil=True)
-def _suffix_gains(H, b, start, least, F):  # type: ignore[no-untyped-def]
-    """Fill F[j] with the gain of all columns from j on, for j >= start."""
-    k = b.size
-    m = k - start
-    L = np.empty((m, m))
-    z = np.empty(m)
-    total = 0.0
-    for r in range(m):  # columns from the last to the first
-        i = k - 1 - r
-        pivot = H[i, i]
+def _room(starts, t):  # type: ignore[no-untyped-def]
+    most = t * _widest(starts)
+    return _Room(np.empty((most, most)), np.empty(most), np.empty(most, np.int64))
+
+
+@compiled(nogil=True)
+def _low(tails, f, prefix, length, start, room):  # type: ignore[no-untyped-def]
+    """Return the bound of a form on some features, in order, with all from `start` on."""
+    L, z, columns = room
+    low, m, first = tails.low[f, start], tails.starts[start], tails.at[start]
+    H, b, least = tails.H[f], tails.b[f, start], tails.least[f]
+    count = columns_of(tails.starts, prefix[:length], columns)
+    for r in range(count):
+        i = columns[r]
+        pivot = H[first + i * m + i]
         value = b[i]
         for q in range(r):
-            v = H[i, k - 1 - q]
+            v = H[first + columns[q] * m + i]
             for u in range(q):
                 v -= L[r, u] * L[q, u]
             v /= L[q, q]
@@ -179,8 +253,45 @@ def _suffix_gains(H, b, start, least, F):  # type: ignore[no-untyped-def]
         root = np.sqrt(max(pivot, least))
         L[r, r] = root
         z[r] = value / root
-        total += z[r] * z[r]
-        F[i] = total
+        low -= z[r] * z[r]
+    return low
+
+
+def low(tails: Tails, features: NDArray[np.intp]) -> float:
+    """Return the bound of the first form on some features, in order."""
+    room, k = _room(tails.starts, features.size), tails.starts.size - 1
+    return float(_low(tails, 0, features, features.size, k, room))
+
+
+@compiled(nogil=True)
+def by_gain(form):  # type: ignore[no-untyped-def]
+    """Return features in an order in which the last ones gain little together.
+
+    From the end: the next one is that which adds the least.
+    """
+    starts, k = form.starts, form.starts.size - 1
+    H, b = form.H.copy(), form.b.copy()
+    widest = _widest(starts)
+    L, z = np.empty((widest, widest)), np.empty(widest)
+    out, left = np.empty(k, np.int64), np.ones(k, np.bool_)
+    for place in range(k - 1, -1, -1):
+        least = np.inf
+        for g in range(k):
+            if left[g]:
+                gain = _block_gain(H, b, starts[g], starts[g + 1], form.least, L, z)
+                if gain < least:
+                    least, out[place] = gain, g
+        c = out[place]
+        left[c] = False
+        for p in range(starts[c], starts[c + 1]):
+            pivot = max(H[p, p], form.least)
+            row = H[p].copy()
+            value = b[p]
+            for i in range(b.size):
+                f = row[i] / pivot
+                b[i] -= f * value
+                H[i] -= f * row
+    return out
 
 
 @compiled(nogil=True)
@@ -193,97 +304,81 @@ def _choose(m, t):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def survey(form, t, kappa, light, peak, most_parts, most_kept, wide, most_work):  # type: ignore[no-untyped-def]
+def survey(tails, t, kappa, light, peak, most_parts, most_kept):  # type: ignore[no-untyped-def]
     """Part all supports; where they weigh little, one bound serves a whole part.
 
-    That is: the log of all weights together is at most `light`, of each of them at most `peak`.
-    Returns the parts and how many bounds they keep, or no parts if there would be too many of
-    either, or too much work in multiplications. What all features gain is found anew at nodes with
-    at most `wide` columns left.
+    That is: the log of all weights together is at most `light`, of each of them at most `peak`, by
+    one of the forms that looked best when the part's last feature was taken. Returns the parts,
+    bounds of those with one, which form gave them, and how many bounds the others keep; or no parts
+    if there would be too many of either.
     """
-    k = form.starts.size - 1
-    width = form.b.size
+    k, count_of_forms = tails.starts.size - 1, tails.least.size
     parts = Parts(
-        np.empty((most_parts, t), np.int64),
+        np.empty((most_parts, t), np.int16),
         np.empty(most_parts, np.int64),
         np.empty(most_parts, np.int64),
         np.empty(most_parts, np.int64),
         np.zeros(most_parts, np.int64),
         np.empty(most_parts),
     )
+    lows, by = np.full(most_parts, -np.inf), np.zeros(most_parts, np.int64)
     count, kept = 0, np.int64(0)
-    H = np.empty((t, width, width))
-    b = np.empty((t, width))
-    F = np.empty((t, k))
-    gain = np.zeros(t + 1)
-    at = np.zeros(t, np.int64)  # the next column to try at each level
-    H[0] = form.H
-    b[0] = form.b
+    at = np.zeros(t, np.int64)  # the next feature to try at each level
+    prefix = np.empty(t, np.int64)
+    likely = np.zeros((t, min(LIKELY, count_of_forms)), np.int64)  # forms to look at, at each level
+    room, every = _room(tails.starts, t), np.empty(count_of_forms)
     some_light = light > -np.inf
-    if some_light:
-        _all_gains(form, H[0], b[0], 0, F[0])
-    level = 0
-    work = 0.0
+    most_in_a_part = FEW_IN_A_PART if some_light else MOST_IN_A_PART
+    level, new = 0, True
     while level >= 0:
         left = t - level
         c = at[level]
         if k - c < left:
-            level -= 1
+            level, new = level - 1, False
             continue
         # All that choose from c on.
         size = _choose(k - c, left)
         light_enough = some_light and size > FEWEST_IN_ONE
+        low, which = -np.inf, 0
         if light_enough:
-            most = kappa * (gain[level] + F[level, c] - form.base)
-            light_enough = np.log(size) + most <= light and most <= peak
-        if light_enough or left == 1 or size <= MOST_IN_A_PART:
+            if new and left > 2 and count_of_forms > 1:
+                for f in range(count_of_forms):
+                    every[f] = _low(tails, f, prefix, level, c, room)
+                likely[level] = np.argsort(-every)[: likely.shape[1]]
+            elif new and level > 0:
+                likely[level] = likely[level - 1]
+            light_enough = False
+            for f in likely[level]:
+                bound = _low(tails, f, prefix, level, c, room)
+                if bound > low:
+                    low, which = bound, f
+                    light_enough = np.log(size) - kappa * low <= light and -kappa * low <= peak
+                    if light_enough:
+                        break
+        if light_enough or left == 1 or size <= most_in_a_part:
             if not light_enough:
                 kept += np.int64(np.rint(size))
             if count == most_parts or kept > most_kept:
-                return parts, 0, kept
+                return parts, lows, by, 0, kept
             for q in range(level):
-                parts.prefix[count, q] = at[q] - 1
+                parts.prefix[count, q] = prefix[q]
             parts.length[count] = level
             parts.start[count] = c
             parts.log_size[count] = np.log(size)
             parts.offset[count] = COMMON
-            if not light_enough:
+            if light_enough:
+                lows[count], by[count] = low, which
+            else:
                 parts.size[count] = np.int64(np.rint(size))
                 parts.offset[count] = kept - parts.size[count]
             count += 1
-            level -= 1
+            level, new = level - 1, False
             continue
+        prefix[level] = c
         at[level] = c + 1
-        below = level + 1
-        at[below] = c + 1
-        level = below
-        if not some_light:
-            continue
-        gain[below] = gain[below - 1] + _take_in(
-            form, H[below - 1], b[below - 1], c, H[below], b[below], left > 2
-        )
-        if left > 2 and width - form.starts[c + 1] <= wide:
-            work += (width - form.starts[c + 1]) ** 3 / 6.0
-            if work > most_work:
-                return parts, 0, kept
-            _all_gains(form, H[below], b[below], c + 1, F[below])
-        else:  # what all could gain before the column was taken, less what it gained itself
-            for j in range(c + 1, k):
-                F[below, j] = F[below - 1, c] + gain[below - 1] - gain[below]
-    return parts, count, kept
-
-
-@compiled(nogil=True)
-def _enter(form, prefix, length, H, b):  # type: ignore[no-untyped-def]
-    """Eliminate a prefix; return the gain, and in which of the two buffers the rest is."""
-    gain = 0.0
-    H[0] = form.H
-    b[0] = form.b
-    now = 0
-    for q in range(length):
-        gain += _take_in(form, H[now], b[now], prefix[q], H[1 - now], b[1 - now], True)
-        now = 1 - now
-    return gain, now
+        level, new = level + 1, True
+        at[level] = c + 1
+    return parts, lows, by, count, kept
 
 
 class Levels(NamedTuple):
@@ -429,18 +524,13 @@ def _last_blocks(form, A, v, base, first, left, H, b, bounds, place):  # type: i
 
 
 @compiled(nogil=True)
-def part_bounds(form, parts, which, lows):  # type: ignore[no-untyped-def]
+def part_bounds(tails, parts, which, lows):  # type: ignore[no-untyped-def]
     """Raise the common bounds of those of the parts `which` that have one to those of a form."""
-    k = form.b.size
-    H = np.empty((2, k, k))
-    b = np.empty((2, k))
-    F = np.empty(form.starts.size - 1)
+    room = _room(tails.starts, parts.prefix.shape[1])
     for r in which:
-        if parts.offset[r] != COMMON:
-            continue
-        gain, now = _enter(form, parts.prefix[r], parts.length[r], H, b)
-        _all_gains(form, H[now], b[now], parts.start[r], F)
-        lows[r] = max(lows[r], form.base - gain - F[parts.start[r]])
+        if parts.offset[r] == COMMON:
+            low = _low(tails, 0, parts.prefix[r], parts.length[r], parts.start[r], room)
+            lows[r] = max(lows[r], low)
 
 
 @compiled(nogil=True)

@@ -355,7 +355,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text. Give a TOML file with a schema") from None
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not valid TOML: {error}") from None
+        twice = ". Is a column described twice?" if "overwrite" in str(error) else ""
+        raise InputError(f"{path} is not valid TOML: {error}{twice}") from None
     except (RecursionError, ValueError):
         raise InputError(f"{path} is not valid TOML") from None
 

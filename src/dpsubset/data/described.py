@@ -104,6 +104,11 @@ def _number(given: dict[str, Any], what: str, words: dict[str, Any]) -> Column:
         )
     if not isinstance(given["bounds"], list):
         raise InputError(f"the bounds of {what} must be a pair [lower, upper] of numbers")
+    if any(isinstance(end, bool) for end in given["bounds"]):
+        raise InputError(
+            f"the bounds of {what} must be numbers; what is true or false is written "
+            '"yes/no" or "0/1"'
+        )
     lower, upper = as_pair(given["bounds"], f"the bounds of {what}")
     missing = given.get("missing")
     if missing not in (None, "indicator") and not _within(missing, lower, upper):
@@ -187,7 +192,7 @@ def _levels(given: Any, what: str) -> tuple[str, ...]:
     found = [level for level in levels if level is not None and level.strip()]
     if len(found) < len(levels):
         raise InputError(
-            f"the levels of {what} must be a list of texts (or numbers), none of them empty"
+            f"{what}: its levels must be a list of texts (or numbers), none of them empty"
         )
     if len(found) < 2:
         raise InputError(f"{what} has one level only, so it tells nothing: name two, or ignore it")

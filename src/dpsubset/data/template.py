@@ -48,6 +48,7 @@ _TARGET = """
 [target]
 name = {}
 bounds = []    # numbers: [lower, upper], or "private"; or two classes: classes = ["no", "yes"]
+# A row whose target is missing counts for nothing, unless a value is said for it: missing = 0
 """
 _NO_TARGET = """
 # [target]

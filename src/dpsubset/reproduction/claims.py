@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 from dpsubset.reproduction.curves import Point, curves, needed_text, tables_text
 from dpsubset.reproduction.report import needed_table, summary_table
@@ -43,20 +44,34 @@ def claims(rows: list[Row]) -> Iterator[str]:
         yield from _optimum(settings().panels[name], found[name])
     yield from _harder(recovery)
     for name in ("p10000", "p10000-hinge"):
-        yield from _values(name, "fraction", recovery.get(name, {}))
+        yield from _values(name, "fraction", recovery.get(name, {}), everywhere=True)
+        yield from _seconds(name, rows)
     for name in ("p100-prediction", "p1000-prediction"):
         for metric in ("error", "utility"):
             yield from _values(name, metric, curves(rows, name, metric))
 
 
-def _values(panel: str, metric: str, drawn: Curves) -> Iterator[str]:
-    """Return all means at the smallest and the largest value, and of how many trials."""
-    ends = dict.fromkeys(p.value for points in drawn.values() for p in (points[0], points[-1]))
-    for value in sorted(ends):
+def _values(panel: str, metric: str, drawn: Curves, *, everywhere: bool = False) -> Iterator[str]:
+    """Return all means at the smallest and the largest value, or at all; and of how many trials."""
+    shown = {p.value for points in drawn.values() for p in (points[0], points[-1])}
+    if everywhere:
+        shown = {p.value for points in drawn.values() for p in points}
+    for value in sorted(shown):
         here = {m: p for m, points in drawn.items() for p in points if p.value == value}
         text = ", ".join(f"{method} {point.mean:.4g}" for method, point in here.items())
         trials = min(point.trials for point in here.values())
         yield f"{panel}, {metric} at n = {value:g} (tables: {trials}): {text}"
+
+
+def _seconds(panel: str, rows: list[Row]) -> Iterator[str]:
+    """Return what the draws of a method took, the median over all tables and points."""
+    taken: dict[str, list[float]] = {}
+    for row in rows:
+        if row["panel"] == panel and "seconds" in row:
+            taken.setdefault(row["method"], []).append(row["seconds"])
+    if taken:
+        text = ", ".join(f"{method} {median(found):.1f}" for method, found in taken.items())
+        yield f"{panel}, seconds for all draws from a table, median: {text}"
 
 
 def _mistakes_above_top(panel: Panel, drawn: Curves) -> Iterator[str]:

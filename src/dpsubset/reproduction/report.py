@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -54,27 +54,31 @@ def write_report(
     figures = list(figures)
     parts = [
         "<h1>The paper's figures, drawn again</h1>",
-        f"<p>{len({(r['panel'], r['value'], r['trial']) for r in rows})} trials, {draws} draws a "
+        "<p>Made by <code>dpsubset reproduce</code>. "
+        f"{len({(r['panel'], r['value'], r['trial']) for r in rows})} trials, {draws} draws a "
         f"method; {sum(r.get('seconds', 0.0) for r in rows) / 3600:.2f} hours of computing in all. "
         "Lines are means over trials, bars their standard errors. Where a mechanism's distribution "
         "is known the line is its exact chance, and open circles are the share of the draws.</p>",
         "<h2>How many rows?</h2>",
         "<p>For the true columns in 90% of the releases: the paper's better mechanism (top-R, "
         "mistakes), and the better of ours (permute-and-flip, one of its losses).</p>",
-        _table(summary_table(figures, rows)),
+        _table(summary_table(figures, rows), _places(figures)),
         "<ul>",
         *(f'<li><a href="#{f.name}">{html.escape(f.title)}</a></li>' for f in figures),
         '<li><a href="#all-methods">Rows needed, all methods</a></li></ul>',
     ]
     for figure in figures:
         parts.append(f'<h2 id="{figure.name}">{html.escape(figure.title)}</h2>')
-        tables = _tables_text(figure, rows)
         drawn = [p.read_text() for p in pictures.get(figure.name, ()) if p.suffix == ".svg"]
         for text, metric in zip(drawn, figure.metrics, strict=False):
             svg = text[text.index("<svg") :]  # without the XML's own header
-            caption = html.escape(f"{figure.title}: {METRICS[metric]}. Tables: {tables}.")
+            caption = html.escape(
+                f"{figure.title}: {METRICS[metric]}. {_tables_told(figure, rows)}."
+            )
             parts.append(f"<figure>{svg}<figcaption>{caption}</figcaption></figure>")
-        parts.append(f"<details><summary>Settings</summary>{_settings(figure)}</details>")
+        told = "Settings, and how many tables each point has"
+        inside = _settings(figure) + _table(_tables_of_points(figure, rows))
+        parts.append(f"<details><summary>{told}</summary>{inside}</details>")
     parts.append('<h2 id="all-methods">Rows needed for 90% recovery, all methods</h2>')
     parts.append(_table(needed_table(figures, rows)))
     if failures:
@@ -93,14 +97,31 @@ def write_report(
     )
 
 
-def _tables_text(figure: Figure, rows: list[Row]) -> str:
-    """Return how many tables the points of a figure have; panel by panel, if they differ."""
+def _tables_told(figure: Figure, rows: list[Row]) -> str:
+    """Return in a few words how many tables the points of a figure have that were run."""
+    trials: dict[tuple[str, float], set[int]] = {}
+    for row in rows:
+        if row["panel"] in figure.panels:
+            trials.setdefault((row["panel"], row["value"]), set()).add(row["trial"])
+    counts = sorted({len(found) for found in trials.values()}) or [0]
+    most = f" to {counts[-1]}" if len(counts) > 1 else ""
+    return f"Tables a point: {counts[0]}{most}"
+
+
+def _tables_of_points(figure: Figure, rows: list[Row]) -> list[list[str]]:
+    """Return, panel by panel, how many tables its points have, those that were not run, too."""
     panels = [settings().panels[name] for name in figure.panels]
-    texts = {panel.name: tables_text(rows, panel.name, panel.values) for panel in panels}
-    found = {name: text for name, text in texts.items() if text}
-    if len(set(found.values())) == 1:
-        return next(iter(found.values()))
-    return " | ".join(f"{panel}: {text}" for panel, text in found.items())
+    texts = [[p.name, tables_text(rows, p.name, p.values) or "none"] for p in panels]
+    return [["panel", "tables"], *texts]
+
+
+def _places(figures: Iterable[Figure]) -> dict[str, str]:
+    """Return, by the title of a panel, the figure that shows it first."""
+    places: dict[str, str] = {}
+    for figure in figures:
+        for name in figure.panels:
+            places.setdefault(settings().panels[name].title, figure.name)
+    return places
 
 
 def _recoveries(
@@ -144,15 +165,16 @@ def needed_table(figures: Iterable[Figure], rows: list[Row]) -> list[list[str]]:
     return lines
 
 
-def _table(lines: list[list[str]]) -> str:
-    head, *body = [[html.escape(cell) for cell in line] for line in lines]
-    out = "<tr>" + "".join(f"<th>{cell}</th>" for cell in head) + "</tr>"
-    return (
-        "<div><table>"
-        + out
-        + "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in line) + "</tr>" for line in body)
-        + "</table></div>"
-    )
+def _table(lines: list[list[str]], places: Mapping[str, str] | None = None) -> str:
+    """Return a table; first cells that have a place on the page are links to it."""
+    head, *body = lines
+    out = "<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in head) + "</tr>"
+    for first, *others in body:
+        place = (places or {}).get(first)
+        shown = html.escape(first)
+        cells = [f'<a href="#{place}">{shown}</a>' if place else shown, *map(html.escape, others)]
+        out += "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    return f"<div><table>{out}</table></div>"
 
 
 def _settings(figure: Figure) -> str:

@@ -14,7 +14,7 @@ from dpsubset.compiled import compiled
 from dpsubset.problem import Problem
 from dpsubset.sums import BLOCK, dot
 
-__all__ = ["Alone", "alone_of", "far_alone", "learn", "nothing_alone", "padded"]
+__all__ = ["Alone", "alone_of", "by_width", "far_alone", "learn", "nothing_alone", "padded"]
 
 _UNIT = 2.0**-53
 
@@ -41,7 +41,7 @@ def alone_of(problem: Problem, G: Floats) -> Alone:
     """Take every feature's own equations apart; G is of all columns."""
     features = problem.features
     alone = _nothing_yet(problem, 0)
-    for own, columns in _by_width(problem, np.arange(len(features))):
+    for own, columns in by_width(problem, np.arange(len(features))):
         blocks = G[columns[:, :, None], columns[:, None, :]]
         _fill_in(problem, alone, own, columns, blocks)
     alone.where[:] = features.order
@@ -56,7 +56,7 @@ def far_alone(problem: Problem) -> Alone:
 def learn(problem: Problem, alone: Alone, store: Floats, places: Any, some: Any) -> None:
     """Take apart the equations of some features, whose columns are rows of a store."""
     alone.where[:] = places[problem.features.order]
-    for own, columns in _by_width(problem, some[np.isnan(alone.values[some, 0])]):
+    for own, columns in by_width(problem, some[np.isnan(alone.values[some, 0])]):
         blocks = np.empty((own.size, columns.shape[1], columns.shape[1]))
         _own(store, places[columns], blocks)
         _fill_in(problem, alone, own, columns, blocks)
@@ -88,7 +88,7 @@ def _nothing_yet(problem: Problem, long: int) -> Alone:
     )
 
 
-def _by_width(problem: Problem, some: NDArray[np.intp]) -> Iterator[Any]:
+def by_width(problem: Problem, some: NDArray[np.intp]) -> Iterator[Any]:
     """Return features of the same number of columns, and these columns."""
     features = problem.features
     for width in np.unique(features.widths[some]):

@@ -26,9 +26,17 @@ from dpsubset.sampling.chain import (
     value_of,
     worth_all,
 )
+from dpsubset.sampling.directions import (
+    Guess,
+    begin,
+    directions_of,
+    guessed_ends,
+    nearer,
+    no_directions,
+)
 from dpsubset.sampling.l1_ball import l1_gain
 from dpsubset.sampling.l1_trials import l1_ends, l1_turn, sweep
-from dpsubset.sampling.pairs import gain_of_pairs, no_pairs, pairs_of
+from dpsubset.sampling.pairs import gain_by_pairs, gain_of_pairs, no_pairs, pairs_of
 from dpsubset.sampling.swapped import Kept, Room, enclosed_gain, forget, gather
 from dpsubset.sampling.trials import (
     Trial,
@@ -46,11 +54,15 @@ __all__ = ["ByBlocks"]
 _OWN = 1 << 24  # numbers that are held of features' own equations
 _ROOM = 1024  # columns whose products are held, where all of X'X is not
 _COARSE = 0.05  # gap of a first fit over the l1 ball, in units of 1/kappa
+_ALIKE = 0.25  # relative distance of multipliers that need no table each
+_LONG = 1.5  # of the l1 ball's radius: fits that are longer are not what directions lead to
 _SINGULAR = 1e-6  # least penalty of equations, against a feature's trace
 _UNIT = 2.0**-53
 _FEW = 24  # columns of a support, whose equations cost less than a trial fit
 _SWEEPS = 24  # times that trial fits are fitted anew
 _L1_SWEEPS = 96  # over the l1 ball, where equations cost far more than a sweep
+_DESCENTS = 16  # half as often two scores are brought nearer along directions
+_TURNS = 3  # other multipliers of the ball that are tried in a step
 _ENCLOSED = 2  # times that two scores are enclosed by elimination, before they are computed
 
 
@@ -76,6 +88,7 @@ class _Rooms(NamedTuple):
     kept: Kept
     room: Room
     trial: Trial
+    guess: Guess
 
 
 class _State(NamedTuple):
@@ -137,10 +150,50 @@ def _decided(kappa, height, old, new):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True, error_model="numpy")
-def _inside(data, near, known, gains):  # type: ignore[no-untyped-def]
+def _inside(energy, near, known, gains):  # type: ignore[no-untyped-def]
     """Return the ends of a score that were known, narrowed by the least and the most gain."""
-    low, high = data.energy - gains[1] - near.slack, data.energy - gains[0] + near.slack
+    low, high = energy - gains[1] - near.slack, energy - gains[0] + near.slack
     return max(known[0], low), min(known[1], high)
+
+
+@compiled(nogil=True, error_model="numpy")
+def _guessed(  # type: ignore[no-untyped-def]
+    energy, norm, near, directions, guess, t, slot, support, at, old, height, here, there
+):
+    """Decide a step by directions of features, if they can.
+
+    The support holds the new feature; t says which multiplier of the ball is tried first. Return
+    the way, both ends, and which multiplier was tried last.
+    """
+    new, way, which, turns, fresh = support[at], 0, 1, 0, True
+    for _ in range(_DESCENTS):
+        place = 1 - slot if which == 1 else slot
+        support[at] = new if which == 1 else old
+        if fresh:
+            begin(directions, norm, energy, t, support, guess, place)
+        else:
+            nearer(directions, support, guess, place)
+        if guess.numbers[place, 0] < 0.0:
+            break
+        gains = guessed_ends(directions, norm, support, guess, place)
+        if which == 1:
+            there = _inside(energy, near, there, gains)
+        else:
+            here = _inside(energy, near, here, gains)
+        way = _decided(norm.kappa, height, here, there)
+        if way != 0:
+            break
+        fresh = gains[2] > 0.5 * (gains[1] - gains[0])  # another multiplier would do better
+        if fresh:
+            t = int(guess.numbers[place, 0]) + (1 if gains[3] else -1)
+            turns += 1
+            if not 0 <= t < directions.own.shape[0] or turns > _TURNS:
+                break
+        else:
+            which = 1 if there[1] - there[0] > here[1] - here[0] else 0
+            fresh = which == 0 and guess.numbers[slot, 0] < 0.0
+    support[at] = new
+    return way, here, there, min(max(t, 0), directions.own.shape[0] - 1)
 
 
 @compiled(nogil=True, error_model="numpy")
@@ -159,9 +212,9 @@ def _tried(data, norm, near, pairs, alone, trial, support, at, new, height, here
         given = alone, pairs, norm, data.energy, trial, which, at, new
         gains = l1_ends(*given) if norm.l1 else ends(*given)
         if which == 1:
-            there = _inside(data, near, there, gains)
+            there = _inside(data.energy, near, there, gains)
         else:
-            here = _inside(data, near, here, gains)
+            here = _inside(data.energy, near, here, gains)
         way = _decided(norm.kappa, height, here, there)
         if way != 0:
             break
@@ -174,16 +227,24 @@ def _tried(data, norm, near, pairs, alone, trial, support, at, new, height, here
 
 
 @compiled(nogil=True, error_model="numpy")
-def _walk(data, parts, norm, near, pairs, alone, state, draws, fresh, rooms, first, last):  # type: ignore[no-untyped-def]
+def _walk(  # type: ignore[no-untyped-def]
+    data, parts, norm, near, pairs, directions, alone, state, draws, fresh, rooms, first, last
+):
     """Take the steps that were drawn, for the chains `first` to `last`, as for single columns.
 
     Every step goes where the scores send it: numbers that enclose them are made, nearer and
     nearer, until they decide; the scores themselves come last.
     """
-    kappa, kept, room, trial = norm.kappa, rooms.kept, rooms.room, rooms.trial
+    kappa, kept, room = norm.kappa, rooms.kept, rooms.room
+    trial, guess = rooms.trial, rooms.guess
     for c in range(first, last):
         support, outside = state.supports[c], state.outside[c]
         forget(kept, -1)
+        guess.numbers[:, 0] = -1.0
+        slot, likely = (
+            0,
+            pairs.multipliers.size - 1,
+        )  # of the guess here; the multiplier to try first
         if norm.l1:
             forget_all(trial, near.least, state.multipliers[c])
         else:
@@ -193,18 +254,30 @@ def _walk(data, parts, norm, near, pairs, alone, state, draws, fresh, rooms, fir
         here = state.lows[c], state.highs[c]
         rough = here[0] != here[1]  # nothing but pairs may have told the ends of the score here
         for m in range(draws.heights.shape[1]):
-            at, slot, height = draws.positions[c, m], draws.slots[c, m], draws.heights[c, m]
-            old, new = support[at], outside[slot]
+            at, from_, height = draws.positions[c, m], draws.slots[c, m], draws.heights[c, m]
+            old, new = support[at], outside[from_]
             mu = state.multipliers[c]
             support[at] = new
-            there = _from_pairs(data, norm, near, pairs, support)
-            way, nearer, tried = _decided(kappa, height, here, there), True, False
+            there, way, only_pairs, tried = (-np.inf, np.inf), 0, True, False
+            for back in range(pairs.multipliers.size):
+                t = (likely - back) % pairs.multipliers.size
+                gains = gain_by_pairs(pairs, norm, support, t)
+                there = _inside(data.energy, near, there, gains)
+                way = _decided(kappa, height, here, there)
+                if way != 0:
+                    likely = t
+                    break
+            guessed = way == 0 and directions.own.size > 0
+            if guessed:
+                given = data.energy, norm, near, directions, guess, likely, slot
+                way, here, there, likely = _guessed(*given, support, at, old, height, here, there)
+                only_pairs, rough = False, rough or way == 0
             if way == 0 and trial.held.size > 0:
                 support[at] = old
                 way, here, there = _tried(
                     data, norm, near, pairs, alone, trial, support, at, new, height, here, there
                 )
-                support[at], tried, nearer, rough = new, True, False, rough or way == 0
+                support[at], tried, only_pairs, rough = new, True, False, rough or way == 0
                 mu = trial.numbers[1, 3 if norm.l1 else 0]
             for again in range(_ENCLOSED if data.whole else 0):
                 if way != 0 or (again > 0 and (norm.l1 or mu == kept.multipliers[at])):
@@ -221,7 +294,7 @@ def _walk(data, parts, norm, near, pairs, alone, state, draws, fresh, rooms, fir
                 low, high, mu = _enclosed(
                     data, parts, norm, near, support, at, mu, here[1] + height / kappa, kept, room
                 )
-                there, nearer = (max(there[0], low), min(there[1], high)), False
+                there, only_pairs = (max(there[0], low), min(there[1], high)), False
                 way = _decided(kappa, height, here, there)
             if way == 0:
                 low, precise = _score(data, parts, norm, support, room)
@@ -236,12 +309,14 @@ def _walk(data, parts, norm, near, pairs, alone, state, draws, fresh, rooms, fir
                     break
                 way = _decided(kappa, height, here, there)
             if way > 0:
-                here, rough, state.multipliers[c] = there, nearer, mu
-                outside[slot] = old
+                here, rough, state.multipliers[c] = there, only_pairs, mu
+                outside[from_] = old
                 state.accepted[c] += 1
                 forget(kept, at)
                 if tried:
                     follow(trial, at, new)
+                guess.numbers[slot, 0] = -1.0
+                slot = 1 - slot if guessed else slot
             else:
                 support[at] = old
         state.lows[c], state.highs[c] = here
@@ -274,11 +349,19 @@ class ByBlocks(Walker):
         products = problem.most_columns * self._widest * rule.steps * chains
         self._whole = worth_all(problem, products)
         self._pairs, self._alone = no_pairs(), nothing_alone()
+        self._directions = no_directions()
         if self._whole and problem.features.n_columns**2 <= products:
             G, b = _products(problem), problem.correlations
-            multipliers, active = self._likely(G, b)
+            multipliers, longest = self._likely(G, b)
             self._pairs = pairs_of(problem, G, b, multipliers, rule.l1)
-            worth = problem.most_columns > _FEW or (rule.l1 and active)
+            if self._pairs.multipliers.size and self._room_for_directions():
+                directions = directions_of(problem, G, b, self._pairs)
+                wrong = problem.size * directions.numbers[:, 2]
+                apart = np.maximum(directions.numbers[:, 1] - wrong, 0.0)
+                self._pairs = self._pairs._replace(apart=apart)
+                if not rule.l1 or longest < _LONG * problem.radius:
+                    self._directions = directions
+            worth = problem.most_columns > _FEW or (rule.l1 and longest > problem.radius)
             if self._pairs.multipliers.size and worth and self._room_for_trials():
                 self._alone = alone_of(problem, G)
                 self._state.multipliers[:] = 0.0 if rule.l1 else multipliers[-1]
@@ -295,19 +378,36 @@ class ByBlocks(Walker):
         alike = problem.size * wide <= 4 * problem.most_columns
         return alike and len(problem.features) * wide**2 <= _OWN
 
-    def _likely(self, G: Floats, b: Floats) -> tuple[Floats, bool]:
-        """Return multipliers of the ball: of most supports, and of the features that gain most.
+    def _room_for_directions(self) -> bool:
+        """Whether features are alike enough in width, and few enough, for directions."""
+        every = len(self._problem.features) * padded(self._widest)
+        return self._room_for_trials() and every**2 <= _OWN
 
-        Also whether these features' fit is outside the l1 ball.
+    def _likely(self, G: Floats, b: Floats) -> tuple[Floats, float]:
+        """Return multipliers of the ball: the least, and those of two likely supports.
+
+        These are the features that gain most, and as many out of the better half. Also how long
+        a fit of them is, in the norm of the l1 ball.
         """
-        problem, least = self._problem, self._near.least
+        problem = self._problem
         order = np.argsort(-problem.features.sum(b**2)[problem.free], kind="stable")
-        first = problem.free[order[: problem.to_choose]]
-        columns = problem.features.columns(np.concatenate([problem.include, first]).astype(np.intp))
+        half = max(1, order.size // (2 * problem.to_choose))
+        multipliers, longest = [self._near.least], 0.0
+        for every in dict.fromkeys((1, half)):
+            some = problem.free[order[::every][: problem.to_choose]]
+            mu, long = self._fitted(G, b, np.concatenate([problem.include, some]))
+            longest = max(longest, long)
+            if all(abs(mu - other) > _ALIKE * mu for other in multipliers):
+                multipliers.append(mu)
+        return np.sort(multipliers), longest
+
+    def _fitted(self, G: Floats, b: Floats, support: Floats) -> tuple[float, float]:
+        """Return the multiplier of a support's fit, and its length in the norm of the l1 ball."""
+        problem = self._problem
+        columns = problem.features.columns(support.astype(np.intp))
         block, beta = np.ascontiguousarray(G[np.ix_(columns, columns)]), np.empty(columns.size)
         mu = solve(block, b[columns], problem.ridge, problem.radius, beta)[2]
-        multipliers = np.array([least, mu] if mu > least else [least])
-        return multipliers, bool(np.abs(beta).sum() > problem.radius)
+        return max(mu, self._near.least), float(np.abs(beta).sum())
 
     def walk(self, draws: Draws, allowance: Allowance) -> None:
         """Take the steps: all chains at once, or one by one where not all of X'X is at hand."""
@@ -336,9 +436,10 @@ class ByBlocks(Walker):
             k, size = self._problem.most_columns, self._state.supports.shape[1]
             y = np.empty(0) if self._store is None else self._problem.y
             trial = Trial.of(size if self._alone.values.size else 0, self._widest, y)
-            rooms = _Rooms(Kept.of(size, k), Room.of(k, self._widest), trial)
-            given = data, self._parts, self._norm, self._near, self._pairs, self._alone
-            _walk(*given, self._state, draws, fresh, rooms, low, high)
+            guess = Guess.of(size if self._directions.own.size else 0, padded(self._widest))
+            rooms = _Rooms(Kept.of(size, k), Room.of(k, self._widest), trial, guess)
+            given = data, self._parts, self._norm, self._near, self._pairs, self._directions
+            _walk(*given, self._alone, self._state, draws, fresh, rooms, low, high)
 
         shared_out(work, first, last)
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,15 +39,19 @@ _WORDS = 1 << 12  # uniform numbers for a batch of tries
 _TRIES = 1 << 10  # tries of a batch, at most
 _FORMS = 400  # at most
 _MEMORY = 1 << 28  # bytes that they may take
-_WITHIN_REACH = 2e9  # supports
 _STREAMED = 300_000_000  # bounds that are computed again when they are needed
-_PARTS = 400_000
-_KEPT = 12_000_000  # bounds
-_WIDE = 160  # columns, up to which what all of them gain is found at every node
-_WORK = 2e9  # multiplications for that in one survey, a second or two
+_PARTS = 1_000_000
+_KEPT = 20_000_000  # bounds
+_TAILS = 1 << 28  # bytes of what surveys go by
+_SURVEYED = 24  # forms of them, at most
+_MIXTURES = 4  # expansions for all features together
+_MIXED = 3  # the same for the heaviest parts after a survey
+_BETTER = 0.5  # nats that make such an expansion worth its price
+_LITTLE = 7.0  # nats above the best support, up to which parts with one bound are no hindrance
+_HOPEFUL = 25.0  # the same of all parts, within which draws are tried
 _BOUND = 15e-9  # seconds to bound a support of single columns
 _WIDER = 1.3  # power of the columns of a feature by which it takes longer
-_DIRECT = 2.0  # seconds in which all supports are bounded one by one without a survey
+_DIRECT = 0.05  # seconds in which all supports are bounded one by one without a survey
 _REACHED = 30.0  # the same where a survey does not do
 _FINER = 12  # surveys
 _STEP = 4.0  # nats by which a part may weigh less from survey to survey, at least
@@ -242,8 +245,15 @@ class Covering:
         self._columns = int(problem.features.widths[problem.free].sum())
         self._most = min(_FORMS, _MEMORY // (8 * self._columns**2))
         first = self._expansions.at(self._seed)
-        self._order = self._by_worth(first)
-        self._forms = [self._reduced(first, self._seed)]
+        unordered, _ = self._reduced(first, self._multiplier(first, self._seed))
+        order = walk.by_gain(unordered)
+        if one_pass(problem) <= _DIRECT:  # what is eliminated first is so for many supports
+            order = order[np.argsort(-problem.features.widths[problem.free[order]], kind="stable")]
+        self._order = problem.free[order]
+        self._forms: list[walk.Form] = []
+        self._across: list[Floats] = []  # what the included columns take over, one a form
+        self._add(first, self._seed)
+        self._tails = [walk.tails(self._forms[0])]  # of the first forms, which surveys go by
         self.settled = self._cover(Probe(), racing)
 
     def _moments(self, below: Problem, mu: float) -> tuple[Floats, Floats]:
@@ -254,34 +264,27 @@ class Covering:
         H[np.diag_indices(index.size)] += below.ridge + mu
         return H, below.correlations[index]
 
-    def _by_worth(self, below: Problem) -> NDArray[np.intp]:
-        """Order features by what leaving each of them out of the fit on all would cost."""
-        H, b = self._moments(below, max(steady(below), 1e-9 * below.gram.diagonal.max(initial=0.0)))
-        inverse = np.linalg.inv(H)
-        if self.problem.features.identity:
-            worth = (inverse @ b) ** 2 / np.diag(inverse)
-        else:
-            beta = inverse @ b
-            ends = np.cumsum(self.problem.features.widths[self.problem.free]).tolist()
-            worth = np.empty(len(ends))
-            for g, (low, high) in enumerate(pairwise([0, *ends])):
-                some = slice(low, high)
-                worth[g] = beta[some] @ np.linalg.solve(inverse[some, some], beta[some])
-        k = self.problem.free.size
-        return self.problem.free[np.argsort(-worth[:k], kind="stable")]
+    def _multiplier(self, below: Problem, support: NDArray[np.intp]) -> float:
+        """Return the multiplier of the ball of a support, or a little more."""
+        return max(steady(below), multiplier(below, tuple(int(j) for j in support)))
 
-    def _reduced(self, below: Problem, support: NDArray[np.intp]) -> walk.Form:
-        """Eliminate the included columns; put the others into the walk's order.
+    def _add(self, below: Problem, support: NDArray[np.intp]) -> None:
+        """Take a form of moments, with the multiplier of a support."""
+        self._multipliers.append(self._multiplier(below, support))
+        form, across = self._reduced(below, self._multipliers[-1])
+        self._forms.append(form)
+        self._across.append(across)
+        self._stacked = None
 
-        The multiplier of the ball is that of a support.
-        """
-        mu = max(steady(below), multiplier(below, tuple(int(j) for j in support)))
-        self._multipliers.append(mu)
+    def _reduced(self, below: Problem, mu: float) -> tuple[walk.Form, Floats]:
+        """Eliminate the included columns; put the others into the walk's order."""
         H, b = self._moments(below, mu)
         k = self._columns
         base = below.energy - mu * below.radius**2
+        across = np.asarray(
+            np.linalg.solve(H[k:, k:], np.column_stack([H[k:, :k], b[k:]])), dtype=np.float64
+        )
         if H.shape[0] > k:
-            across = np.linalg.solve(H[k:, k:], np.column_stack([H[k:, :k], b[k:]]))
             base -= float(b[k:] @ across[:, k])
             b = b[:k] - H[:k, k:] @ across[:, k]
             H = H[:k, :k] - H[:k, k:] @ across[:, :k]
@@ -289,60 +292,115 @@ class Covering:
         base -= elimination_error(below, penalty)
         widths = below.features.widths[self._order]
         starts = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-        return walk.Form(np.ascontiguousarray(H), np.ascontiguousarray(b), base, penalty, starts)
+        H, b = np.ascontiguousarray(H), np.ascontiguousarray(b)
+        return walk.Form(H, b, base, penalty, starts), across
 
     def _cover(self, source: RandomSource, racing: bool) -> bool:
-        """Part all supports by the first form, finer and finer, until draws get through.
+        """Part all supports, finer and finer, until draws get through.
 
         Return whether they do. In a race parts with one bound must not be among the heaviest: a
         clock would be late for them.
         """
-        t, kappa = self.problem.to_choose, self.kappa
-        best = -kappa * self.problem.score(self._seed)
-        light = math.log(self.problem.n_supports) + best
-        if one_pass(self.problem) <= _DIRECT:
-            light = -math.inf
+        best = -self.kappa * self.problem.score(self._seed)
         peak = best - _AHEAD if racing else math.inf
-        through = -math.inf
-        # Where all supports can be streamed sooner or later; beyond, parts hardly get finer.
-        most = _STREAMED if self.problem.n_supports <= _WITHIN_REACH else _KEPT
+        if one_pass(self.problem) <= _DIRECT:
+            return self._survey_all(peak)
+        everything = self._order.size
+        for _ in range(_MIXTURES):
+            lows = [tails.low[0, 0] for tails in self._tails]
+            if not self._mix(np.arange(everything), int(np.argmax(lows)), max(lows)):
+                break
+        least = max(tails.low[0, 0] for tails in self._tails)
+        heaviest = math.log(self.problem.n_supports) - self.kappa * least
         for _ in range(_FINER):
-            self._allowance.check()
-            found, count, kept = walk.survey(
-                self._forms[0], t, kappa, light, peak, _PARTS, most, _WIDE, _WORK
-            )
-            if count == 0:
-                if light == -math.inf or one_pass(self.problem) > _REACHED:
-                    break
-                light = -math.inf
-                continue
-            parts = walk.Parts(*(v[:count].copy() for v in found))  # not the room around them
-            if kept > _KEPT:
-                parts.offset[parts.offset >= 0] = walk.STREAMED
-                kept = 0
-            self._begin(parts, kept)
-            self._raise(0, np.arange(count))
-            self._changed()
-            for number in range(1, len(self._forms)):
-                self._raise(number, self._not_streamed())
-                self._changed()
-            if light == -math.inf:  # every support has a bound of its own
-                return True
-            through = self._through(source)
-            common = parts.offset == walk.COMMON
-            rest = float(np.logaddexp.reduce(self._masses[common])) if common.any() else -math.inf
-            # Where no draw was accepted, other forms help if bounds of single supports matter.
-            if through > -math.inf or rest < self._log_mass - 1.0:
-                return True
-            finer = max(_STEP, (self._log_mass - best) / 2)
-            light = float(self._masses[common].max(initial=-math.inf)) - finer
-        return through > -math.inf
+            light = min((heaviest + best - _LITTLE) / 2, heaviest - _STEP)
+            if not self._survey(light, peak):
+                break
+            common = np.flatnonzero(self._parts.offset == walk.COMMON)
+            masses = self._parts.log_size[common] - self.kappa * self._lows[common]
+            rest = float(np.logaddexp.reduce(masses)) if common.size else -math.inf
+            if rest <= best + _HOPEFUL:
+                self._weigh_all()
+                # With little of it, the rest have bounds of their own, and draws will teach them.
+                if rest <= best + _LITTLE or self._through(source):
+                    return True
+            heaviest = float(masses.max())
+            self._mix_heaviest(common[np.argsort(-masses, kind="stable")])
+        return one_pass(self.problem) <= _REACHED and self._survey_all(peak)
 
-    def _begin(self, parts: walk.Parts, kept: int) -> None:
-        """Take parts, with room for so many bounds of supports."""
+    def _survey_all(self, peak: float) -> bool:
+        """Bound all supports one by one."""
+        done = self._survey(-math.inf, peak)
+        if done:
+            self._weigh_all()
+        return done
+
+    def _survey(self, light: float, peak: float) -> bool:
+        """Part all supports; return whether there are not too many parts."""
+        self._allowance.check()
+        found, lows, by, count, kept = walk.survey(
+            walk.joined(self._tails),
+            self.problem.to_choose,
+            self.kappa,
+            light,
+            peak,
+            _PARTS,
+            _STREAMED,
+        )
+        if count == 0:
+            return False
+        parts = walk.Parts(*(v[:count].copy() for v in found))  # not the room around them
+        if kept > _KEPT:
+            parts.offset[parts.offset >= 0] = walk.STREAMED
+        self._set(parts, lows[:count].copy())
+        self._by = by[:count].copy()
+        return True
+
+    def _weigh_all(self) -> None:
+        """Weigh the parts of a survey: by the first form, and where they are heavy by all."""
+        kept = int(self._parts.size[self._kept].sum())
         self._room = _Room(kept)
         self._bounds = self._room.longer(kept)
-        self._set(parts, np.full(parts.length.size, -math.inf))
+        self._raise(0, np.arange(self._lows.size))
+        self._changed()
+        for number in range(1, len(self._forms)):
+            self._raise(number, self._not_streamed())
+            self._changed()
+
+    def _mix_heaviest(self, order: NDArray[np.int64]) -> None:
+        """Expand for the first of some parts with one bound, one for each form that bounds them."""
+        _, first = np.unique(self._by[order], return_index=True)
+        for r in order[np.sort(first)][:_MIXED].tolist():
+            prefix = self._parts.prefix[r, : self._parts.length[r]].astype(np.intp)
+            rest = np.arange(self._parts.start[r], self._order.size)
+            self._mix(np.concatenate([prefix, rest]), int(self._by[r]), float(self._lows[r]))
+
+    def _mix(self, chosen: NDArray[np.intp], number: int, low: float) -> bool:
+        """Expand where a form has its coefficients on many features, if their bound then rises.
+
+        `low` is that bound now. The form joins those of surveys.
+        """
+        room = _TAILS // (8 * int(self._tails[0].at[-1]))
+        if len(self._tails) > min(room, _SURVEYED) or len(self._forms) >= self._most:
+            return False
+        below, form, across = self.problem, self._forms[number], self._across[number]
+        features = self.problem.features
+        included = features.columns(np.array(self.problem.include, dtype=np.intp))
+        if self._expansions.more:
+            index = np.empty(form.b.size, dtype=np.int64)
+            index = index[: walk.columns_of(form.starts, chosen, index)]
+            beta = np.linalg.solve(form.H[np.ix_(index, index)], form.b[index])
+            rest = across[:, -1] - across[:, index] @ beta
+            columns = np.concatenate([features.columns(self._order)[index], included])
+            below = self._expansions.mixed(columns, np.concatenate([beta, rest]))
+        self._add(below, np.concatenate([self._order[chosen], np.array(self.problem.include)]))
+        tails = walk.tails(self._forms[-1])
+        better = walk.low(tails, chosen)
+        if self.kappa * (better - low) < _BETTER:
+            del self._forms[-1], self._multipliers[-1], self._across[-1]
+            return False
+        self._tails.append(tails)
+        return True
 
     def _set(self, parts: walk.Parts, lows: Floats) -> None:
         """Take parts; what they weigh is found next."""
@@ -358,13 +416,13 @@ class Covering:
         """What is known of every part: its mass, its peak, and by which forms they were found."""
         return self._masses, self._peaks, self._served, self._met
 
-    def _through(self, source: RandomSource) -> float:
-        """Return, roughly, the log of the share of draws that are accepted; -inf if none was.
+    def _through(self, source: RandomSource) -> bool:
+        """Return whether one of some draws is accepted.
 
-        It is tried by other random numbers than a release's. What scores teach is kept.
+        They are made by other random numbers than a release's. What scores teach is kept.
         """
         chosen = np.empty(self.problem.to_choose, dtype=np.int64)
-        tried = fits = 0
+        fits = 0
         for _ in range(_PROBES):
             words, heights = source.uniforms(_WORDS), source.exponentials(_TRIES)
             while fits < _FITS:
@@ -374,25 +432,29 @@ class Covering:
                     self._now, words, heights, chosen, 0.0, missed
                 )
                 words, heights = words[used:], heights[tries:]
-                tried += tries
                 if at != _NONE:
                     fits += 1
                     if self._decide(at, self._support(chosen), low, height, float):
-                        return -math.log(tried)
+                        return True
                 self._lift(missed)
                 if at == _NONE:
                     break
-        return -math.inf
+        return False
 
     def _raise(self, number: int, which: NDArray[np.int64]) -> None:
         """Raise bounds of some parts to those of a form, on all cores."""
         t, form = self.problem.to_choose, self._forms[number]
+        tails = None
+        if (self._parts.offset[which] == walk.COMMON).any():
+            known = number < len(self._tails)
+            tails = self._tails[number] if known else walk.tails(form)
         streamed = self._lows, self._served, self._masses, self._peaks
 
         def work(some: NDArray[np.int64]) -> None:
             self._allowance.check()
             walk.fill(form, t, self._parts, some, self._bounds)
-            walk.part_bounds(form, self._parts, some, self._lows)
+            if tails is not None:
+                walk.part_bounds(tails, self._parts, some, self._lows)
             walk.stream(form, number, t, self.kappa, self._parts, some, *streamed)
             self._weigh(some)
 
@@ -439,9 +501,7 @@ class Covering:
 
     def _expand(self, support: Support) -> None:
         """Expand at one more support, and raise the bounds of all parts of some weight."""
-        form = self._reduced(self._expansions.at(support), support)
-        self._forms.append(form)
-        self._stacked = None
+        self._add(self._expansions.at(support), support)
         self._raise(len(self._forms) - 1, self._not_streamed())
         self._cost = 0.0
         self._changed()
@@ -561,7 +621,7 @@ class Covering:
             return
         heavy = self._not_streamed()
         common = int(np.count_nonzero(self._parts.offset[heavy] == walk.COMMON))
-        raising = 0.2 * n * k * k + 20.0 * self._parts.size[heavy].sum() + 0.3 * common * k**3
+        raising = 0.2 * n * k * k + 20.0 * self._parts.size[heavy].sum() + 300.0 * common + k**3
         if self._cost > raising:
             self._expand(support)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from dpsubset import sampling
 from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.cuts.bending import BendingCuts
@@ -29,7 +31,9 @@ _SOON_BLOCKS = (
 )
 _REFINED = 12  # refinements of a partition in one draw before a covering is tried
 _QUICK = 12.0  # seconds in which all supports may be bounded one by one
-_TRIED = 1.0  # seconds in which a covering is tried, or a little less
+_TRIED = 0.3  # seconds in which a covering is tried, or a little less
+_TRIED_FLAT = 1.0  # the same where scores differ by little: fits bound many supports there
+_FLAT = 500.0  # nats of the score without any column, of such tables
 _FEWEST = 2  # refinements by fits that are made in any case
 _BY_MOMENTS = 0.05  # seconds of a refinement by moments, or a little more
 _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
@@ -97,11 +101,14 @@ class _Samplers:
             if not problem.gram.affordable:  # minorants see few columns then
                 self._most = _REFINED_DULL if self._dull else _REFINED_WIDE
             elif self._walkable:  # no longer than it takes to try a covering
-                most = min(one_pass(problem), _TRIED) / maker.refining
-                self._most = min(max(most, 1), _REFINED_QUICK)
+                nats = kappa * problem.enclose(np.empty(0, dtype=np.intp))[1]
+                tried = _TRIED_FLAT if nats <= _FLAT else _TRIED
+                most = max(min(one_pass(problem), tried) / maker.refining, 1)
+                self._most = min(most, _REFINED_QUICK) if maker.refining <= tried else 0
         elif self._walkable:
             most = _REFINED_QUICK if self._quick else _REFINED_BY_MOMENTS
             self._most = min(max(one_pass(problem) / _BY_MOMENTS, _REFINED), most)
+            self._most *= 2 if blocks else 1  # surveys of wide features take longer
             if blocks and one_pass(problem) <= _AT_ONCE:
                 self._most = _FEWEST
         elif self._dull:

@@ -101,7 +101,7 @@ def l1_ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no
         common = max(common, overlap)
     radius, unit, trace = norm.radius, alone.numbers[0], alone.numbers[1]
     trial.numbers[which, 2] = size
-    apart = max((norm.ridge + mu) / (alone.numbers[3] + mu), 1.0 - common)
+    apart = max((norm.ridge + mu) / (alone.numbers[3] + mu), 1.0 - common, pairs.apart[0])
     error = unit * (trace + beta.size * mu) * trial.numbers[which, 1]
     longer = max(size, radius)
     rounding = unit * (energy + 2.0 * ((trace + mu) * longer + weight) * longer)

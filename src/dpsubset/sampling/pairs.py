@@ -16,7 +16,7 @@ from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.problem import Problem
 
-__all__ = ["Pairs", "gain_of_pairs", "no_pairs", "pairs_of"]
+__all__ = ["Pairs", "gain_by_pairs", "gain_of_pairs", "no_pairs", "pairs_of"]
 
 _TRUST = 1e-8  # least eigenvalue of a feature's own equations, against their trace
 _LOOSE = 1e-5  # relative rounding of norms, by that trust at most
@@ -38,12 +38,13 @@ class Pairs(NamedTuple):
     left: Floats  # |G_gh beta_h|, and what g leaves of its own, in the norm of A_g^-1; at most
     overlaps: Floats  # |A_g^-1/2 G_gh A_h^-1/2|, at most
     rounding: Floats  # of the objective: a part, and one for a length of 1
+    apart: Floats  # the least eigenvalue of all features' equations, over their own; 0: not known
 
 
 def no_pairs() -> Pairs:
     """Return nothing, where it would not pay."""
     none, two, three = np.empty(0), np.empty((0, 0)), np.empty((0, 0, 0))
-    return Pairs(none, two, two, two, two, three, three, three, none)
+    return Pairs(none, two, two, two, two, three, three, three, none, none)
 
 
 def pairs_of(problem: Problem, G: Floats, b: Floats, multipliers: Floats, l1: bool) -> Pairs:
@@ -56,7 +57,8 @@ def pairs_of(problem: Problem, G: Floats, b: Floats, multipliers: Floats, l1: bo
     if not found:
         return no_pairs()
     tables = (np.array(table) for table in zip(*(one for _, one in found), strict=True))
-    return Pairs._make((np.array([mu for mu, _ in found]), *tables, _rounding(problem, G)))
+    mus, unknown = np.array([mu for mu, _ in found]), np.zeros(len(found))
+    return Pairs._make((mus, *tables, _rounding(problem, G), unknown))
 
 
 def _alone(problem: Problem, G: Floats, b: Floats, mu: float, l1: bool) -> Any:
@@ -126,31 +128,40 @@ def _norms(half, starts, out):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True, error_model="numpy")
+def gain_by_pairs(pairs, norm, support, t):  # type: ignore[no-untyped-def]
+    """Return the least and the most that a support gains, by one table; rounding is counted."""
+    reached, spent, length, square, off, overlap = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for g in support:
+        reached += pairs.reached[t, g]
+        spent += pairs.spent[t, g]
+        length += pairs.lengths[t, g]
+        square += pairs.squares[t, g]
+        left, common = 0.0, 0.0
+        for h in support:
+            left += pairs.left[t, g, h]
+            if h != g:
+                common += pairs.overlaps[t, g, h]
+                spent += pairs.crossed[t, g, h]
+        off += left * left
+        overlap = max(overlap, common)
+    if not norm.l1:
+        length = np.sqrt(length)
+    radius, mu = norm.radius, pairs.multipliers[t]
+    share = radius / length if length > radius else 1.0
+    rounding = pairs.rounding[0] + pairs.rounding[1] * max(length, radius) ** 2
+    least = max(share * (2.0 * reached - share * spent) - rounding, 0.0)
+    apart = max(1.0 - overlap, pairs.apart[t])
+    if not apart > 0.0:
+        return least, np.inf
+    above = mu * (radius * radius - square) + off / apart
+    return least, 2.0 * reached - spent + above + rounding
+
+
+@compiled(nogil=True, error_model="numpy")
 def gain_of_pairs(pairs, norm, support):  # type: ignore[no-untyped-def]
-    """Return the least and the most that a support gains; rounding is counted."""
+    """Return the least and the most that a support gains, by all tables."""
     least, most = 0.0, np.inf
     for t in range(pairs.multipliers.size):
-        reached, spent, length, square, off, overlap = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        for g in support:
-            reached += pairs.reached[t, g]
-            spent += pairs.spent[t, g]
-            length += pairs.lengths[t, g]
-            square += pairs.squares[t, g]
-            left, common = 0.0, 0.0
-            for h in support:
-                left += pairs.left[t, g, h]
-                if h != g:
-                    common += pairs.overlaps[t, g, h]
-                    spent += pairs.crossed[t, g, h]
-            off += left * left
-            overlap = max(overlap, common)
-        if not norm.l1:
-            length = np.sqrt(length)
-        radius, mu = norm.radius, pairs.multipliers[t]
-        share = radius / length if length > radius else 1.0
-        rounding = pairs.rounding[0] + pairs.rounding[1] * max(length, radius) ** 2
-        least = max(least, share * (2.0 * reached - share * spent) - rounding)
-        if overlap < 1.0:
-            above = mu * (radius * radius - square) + off / (1.0 - overlap)
-            most = min(most, 2.0 * reached - spent + above + rounding)
+        gains = gain_by_pairs(pairs, norm, support, t)
+        least, most = max(least, gains[0]), min(most, gains[1])
     return least, most

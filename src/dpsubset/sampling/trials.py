@@ -425,7 +425,10 @@ def ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-un
     length, radius = np.sqrt(square), norm.radius
     trial.numbers[which, 2] = length
     unit, trace = alone.numbers[0], alone.numbers[1]
-    apart = max((norm.ridge + mu) / (alone.numbers[3] + mu), 1.0 - common if t >= 0 else 0.0)
+    apart = max(
+        (norm.ridge + mu) / (alone.numbers[3] + mu),
+        max(1.0 - common, pairs.apart[t]) if t >= 0 else 0.0,
+    )
     error = unit * (trace + beta.size * mu) * trial.numbers[which, 1]
     longer = max(length, radius)
     rounding = unit * (energy + 2.0 * (trace + mu) * longer * longer)
