@@ -242,8 +242,8 @@ class BendingCuts(DualCuts):
         if not self._below:
             return super().patience(region, split=split)
         n, p = self.problem.n_rows, int(self.problem.features.widths[region.free].sum())
-        draw = 60.0 + 0.05 * n * self.problem.most_columns
-        cost = 300.0 + 0.05 * p * region.to_choose + 8 * min(p, 640) ** 3 / 6e4
+        draw = 120.0 + 0.05 * n * self.problem.most_columns
+        cost = 8000.0 + 1.3e-3 * min(p, 1000) ** 3
         if not self.problem.gram.affordable:
             cost += n * p / 1000
         return cost / draw

@@ -290,15 +290,14 @@ class DualCuts(CutMaker):
 
     def patience(self, region: Region, *, split: bool) -> float:
         n, p, size = self.problem.n_rows, self.problem.features.n_columns, self.problem.most_columns
-        draw = 60.0 + 0.05 * n * size
+        draw = 120.0 + 0.05 * n * size
         if self._wide and not split:  # points that are reached without a pass
             return (100.0 + 2.0 * p) / draw
-        cost = 100.0 + 3.0 * n * (p / 2000 + 4)
         if self.problem.loss.bends:
-            return cost / draw
-        if not self.parted:
-            cost = 5000.0 + 4.0 * n + 0.03 * n * p
-        return 2.0 * cost / (60.0 + 0.006 * n * size)  # fits of rejected draws end early
+            return (100.0 + 20.0 * n + 0.07 * n * p) / draw
+        return (8000.0 + 0.035 * n * p) / (
+            200.0 + 0.012 * n * size
+        )  # of rejected draws: fits end early
 
     def _cut(self, region: Region, point: _Point, share: Floats | None = None) -> Cut:
         """Return the cut of a dual point at the best multiplier of the ball.

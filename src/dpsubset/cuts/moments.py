@@ -336,10 +336,10 @@ class MomentCuts(CutMaker):
     def patience(self, region: Region, *, split: bool) -> float:
         n, gram = self.problem.n_rows, self.problem.gram
         p = self.problem.features.width(region.free)
-        draw = 60.0 + (0.0 if gram.held else 0.02 * n * self.problem.most_columns)
-        cost = 100.0 + 0.05 * p * region.to_choose
+        draw = 120.0 + (0.0 if gram.held else 0.02 * n * self.problem.most_columns)
+        cost = 1000.0 + 0.05 * p * region.to_choose
         if gram.affordable:
-            cost += 4 * min(p, 640) ** 3 / 6e4  # a few factorisations for a better cut
+            cost += 4e-4 * min(p, 640) ** 3  # a few factorisations for a better cut
         if not gram.held:  # a pass over the table, unless columns at hand serve
             cost += n * p / 2000 if split or gram.affordable else p
         return cost / draw

@@ -1,8 +1,13 @@
-"""All cores for one product: its columns are parted, so that no sum depends on their number."""
+"""All cores for one product: it is parted so that no sum depends on their number.
+
+The library beneath (BLAS) is given one core meanwhile. Samplers make very many small products, for
+which its threads wait for each other: on a busy machine that takes several times as long.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,13 +15,72 @@ from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any, TypeVar, cast
 
+from dpsubset.arrays import Floats
 from dpsubset.checks import whole
+from dpsubset.sums import row_blocks
 
-__all__ = ["check_jobs", "cores", "in_parallel", "mapped", "shares", "using"]
+__all__ = [
+    "add_blocks",
+    "blas_alone",
+    "check_jobs",
+    "cores",
+    "in_parallel",
+    "mapped",
+    "shares",
+    "using",
+]
 
 A = TypeVar("A")
 B = TypeVar("B")
 _JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)  # cores that may be used
+_DEAR = 20_000_000  # multiplications from which a block of rows is worth a thread
+
+
+class _Blas:
+    """The threads of BLAS, a number that a whole process shares: the last to leave restores it."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._libraries: Any = None
+        self._limit: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._libraries is None:
+                from threadpoolctl import ThreadpoolController
+
+                self._libraries = ThreadpoolController().select(user_api="blas")
+            if self._inside == 0:
+                self._limit = self._libraries.limit(limits=1)
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_BLAS = _Blas()
+
+
+@contextmanager
+def blas_alone() -> Iterator[None]:
+    """Let BLAS use one core in this context; large products are parted by `add_blocks`."""
+    _BLAS.enter()
+    try:
+        yield
+    finally:
+        _BLAS.leave()
+
+
+def add_blocks(out: Floats, part: Callable[[slice], Floats], n: int, work: float) -> None:
+    """Add what a function makes of each block of n rows, in order; `work` is the cost of a row."""
+    blocks = list(row_blocks(n))
+    together = cores() if blocks and work * (blocks[0].stop - blocks[0].start) > _DEAR else 1
+    for first in range(0, len(blocks), together):
+        for made in mapped(part, blocks[first : first + together]):
+            out += made
 
 
 def check_jobs(jobs: Any, name: str) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.designs.base import Columns, Design
-from dpsubset.designs.cores import in_parallel, shares
+from dpsubset.designs.cores import add_blocks, in_parallel, shares
 from dpsubset.errors import InputError
 from dpsubset.sums import dot, row_blocks
 
@@ -291,8 +290,8 @@ class DenseDesign(Design):
             return self.correlate(vectors[:, None])[:, 0]
         out = np.zeros((vectors.shape[1], self.n_columns))
         if self._direct:
-            for rows in row_blocks(self.n_rows):
-                out += vectors[rows].T @ self._array[rows]
+            work = float(vectors.shape[1] * self.n_columns)
+            add_blocks(out, lambda rows: vectors[rows].T @ self._array[rows], self.n_rows, work)
         elif self._array.flags.c_contiguous:
             for rows in row_blocks(self.n_rows):
                 block, U = self._array[rows], vectors[rows]
@@ -311,12 +310,12 @@ class DenseDesign(Design):
         p = self.n_columns
         out = np.zeros((p, p))
         long = self.n_rows * p * p > _LONG
-        since = math.inf  # multiplications since the last look at the clock
-        for rows in row_blocks(self.n_rows):
-            if between is not None and long and since > _LONG:
+
+        def part(rows: slice) -> Floats:
+            if between is not None and long:
                 between()
-                since = 0
-            since += (rows.stop - rows.start) * p * p
             block = self._mapped(rows, slice(None))
-            out += block.T @ block
+            return np.asarray(block.T @ block)
+
+        add_blocks(out, part, self.n_rows, float(p * p))
         return out

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.checks import one_of, positive, whole
 from dpsubset.cuts.supports import EMPTY, list_supports, rows_of_supports
+from dpsubset.designs.cores import blas_alone
 from dpsubset.errors import InputError, RefusedError
 from dpsubset.limits import Limits, check_limits, refusing
 from dpsubset.privacy import (
@@ -239,7 +240,7 @@ class Mechanism(ABC):
 
         For who charges for it together with something else. A refusal is a RefusedError.
         """
-        with refusing():
+        with refusing(), blas_alone():
             support = tuple(int(j) for j in self._sampler(problem)(randomness))
         if support and support[0] < 0:
             raise RefusedError(_REFUSED)
@@ -272,14 +273,14 @@ class Mechanism(ABC):
         count = whole(count, "count", 0, most=10**8)
         randomness = as_randomness(random_state)
         if self.ledger is None:
-            with refusing():
+            with refusing(), blas_alone():
                 return self._draws(problem, count, randomness)
         if count == 0:  # nothing is paid, so nothing is run
             return np.empty((0, problem.size), dtype=np.int64)
         fixed = copy(self)
         promise = compose([fixed._promise(problem, randomness)] * count)
         asked = fixed.asked(problem) | {"draws": count}
-        with charging(self.ledger, promise, asked) as write, refusing():
+        with charging(self.ledger, promise, asked) as write, refusing(), blas_alone():
             out = fixed._draws(problem, count, randomness)
             write({"supports": out.tolist()})
         return out

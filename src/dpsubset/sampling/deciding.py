@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 COARSE = 1e-3  # width of the first interval of a score, in units of 1/kappa
-PLENTY = 6.0  # nats above a bound that tell enough about it
+PLENTY = 12.0  # nats above a bound that tell enough about it
 
 
 def decided(

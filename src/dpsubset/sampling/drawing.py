@@ -40,7 +40,8 @@ _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
 _REFINED_QUICK = 60  # where a covering takes seconds: before the second search, which takes longer
 _REFINED_WIDE = 400  # the same for tables of very many columns
 _REFINED_DULL = 40  # the same before cuts are sharpened by inner products of all columns
-_PAIRS = 75_000  # pairs of columns that cost as much as a refinement by fits
+_FEWEST_BENT = 4  # refinements by fits before minorants are tried, at least
+_PRODUCT, _FACTOR, _LOOK = 5e-11, 1.3e-9, 3e-8  # seconds, of a minorant and of fits
 _ROWS = 2e9  # multiplications for its first moments
 
 Draw = Callable[[RandomSource], Support]
@@ -97,7 +98,9 @@ class _Samplers:
         self._serving = Partition(problem, kappa, allowance, maker)
         self._most = math.inf
         if isinstance(maker, BendingCuts) and not listed:
-            self._most = min(max(p * p / _PAIRS, _REFINED), 2 * _REFINED)
+            expanding = n * p * p * _PRODUCT + p**3 * _FACTOR
+            by_fits = maker.refining + n * p * _LOOK
+            self._most = min(max(2 * expanding / by_fits, _FEWEST_BENT), _REFINED)
             if not problem.gram.affordable:  # minorants see few columns then
                 self._most = _REFINED_DULL if self._dull else _REFINED_WIDE
             elif self._walkable:  # no longer than it takes to try a covering
@@ -113,6 +116,8 @@ class _Samplers:
                 self._most = _FEWEST
         elif self._dull:
             self._most = _REFINED_DULL
+        if self._most == 0:
+            self._change(self._serving)
 
     def proportional(self, source: RandomSource, tries: Tries | None = None) -> Support | None:
         """Draw with probability proportional to exp(-kappa R(S)); None if it is too late."""

@@ -36,6 +36,10 @@ _SPREAD = 20_000  # columns from which envelopes are made on all cores
 _LOST = 8  # rejections from lists of bounds before these are looked at
 _LOOSE = 1.0  # nats that bounds on single supports may lack before they are expanded anew
 _WORTH = 0.05  # nats that make another cut of a piece worth keeping
+_DRAW = 120.0  # microseconds of a draw without a fit
+_CLOSE, _HOPELESS = 4.0, 8.0  # nats of excess: below, a draw was nearly kept; above, none will be
+_SEEN = 20.0  # nats below all others within which a piece's loss of mass is seen
+_LATELY, _LITTLE = 0.1, 0.03  # weight of the last refinement in their mean, and its least value
 
 
 class TooHard(Exception):
@@ -70,8 +74,9 @@ class Partition:
         self._refined = self._lost = 0
         self._most = math.inf
         self._adopted: set[tuple[int, ...]] = set()
-        draw = 60.0 + 0.05 * problem.n_rows * problem.most_columns
-        self._quick = 60.0 / draw  # cost of a draw that needs no fit, against one that does
+        draw = _DRAW + 0.05 * problem.n_rows * problem.most_columns
+        self._quick = _DRAW / draw  # cost of a draw that needs no fit, against one that does
+        self._gain = 1.0  # share of a piece's mass that refining takes away, lately
         self.pieces: list[Piece] = []
         self._stats = np.empty((2, 16))  # log mass and peak of every piece
         self.version = 0  # counts changes of what draws see
@@ -208,7 +213,11 @@ class Partition:
         return Verdict(kept, excess, excess - known)
 
     def rejected(self, index: int, support: Support, verdict: Verdict) -> None:
-        """Take note of a rejection; refine the piece once it has cost more than refining would."""
+        """Take note of a rejection; refine the piece once that pays.
+
+        As much again will be spent on draws from it as was spent already, about, and refining saves
+        a share of that. So it is refined when the share is worth the price.
+        """
         if self._allowance.over:
             raise UnprovenError(REFUSED)
         piece = self.pieces[index]
@@ -217,9 +226,11 @@ class Partition:
         if not isinstance(piece, Envelope):
             return
         scored = verdict.loose > 0.0
-        piece.evidence += (min(verdict.excess, 4.0) + 0.5) * (1.0 if scored else self._quick)
+        weight = min(verdict.excess / _CLOSE, 1.0) + max(verdict.excess - _HOPELESS, 0.0) / 2
+        piece.evidence += weight * (1.0 if scored else self._quick)
         piece.loose = max(piece.loose, verdict.loose)
-        if piece.evidence < self.maker.patience(piece.region, split=piece.optimised):
+        price = self.maker.patience(piece.region, split=piece.optimised)
+        if piece.evidence * self._gain < price:
             return
         loose = piece.loose > _LOOSE and scored and self.maker.bent
         if loose and self.maker.expand(support):
@@ -227,7 +238,18 @@ class Partition:
             if better.log_mass < piece.log_mass - _WORTH:
                 self._add(better, index)
                 return
+        before, all_before = piece.log_mass, self._log_mass
         self.refine(index)
+        if before > all_before - _SEEN:
+            lost = math.exp(all_before - before) - math.exp(self._log_mass - before)
+            self._gain += _LATELY * (min(max(lost, 0.0), 1.0) - self._gain)
+            self._gain = max(self._gain, _LITTLE)
+
+    @property
+    def _log_mass(self) -> float:
+        """The log of all weights together."""
+        both = np.concatenate([self.masses, self.single_weights])
+        return float(np.logaddexp.reduce(both)) if both.size else -math.inf
 
     def _loosened(self, index: int, piece: Listed, support: Support, verdict: Verdict) -> None:
         """Write a score into a list of bounds; where bounds are loose, make better ones.
