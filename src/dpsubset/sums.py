@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
@@ -24,8 +25,8 @@ def row_blocks(n: int) -> Iterator[slice]:
         yield slice(start, min(start + BLOCK, n))
 
 
-def products(A: Floats, B: Floats) -> Floats:
-    """Return A'B for an array (n, k) and another, or a vector (n,)."""
+def products(A: NDArray[np.floating], B: NDArray[np.floating]) -> Floats:
+    """Return A'B for an array (n, k) and another, or a vector (n,); blocks are added as float64."""
     out = np.zeros((A.shape[1], *B.shape[1:]))
     for rows in row_blocks(A.shape[0]):
         out += A[rows].T @ B[rows]

@@ -1,12 +1,16 @@
 """All cores: what is computed does not depend on their number."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpsubset import PermuteAndFlip, Problem, SubsetSelector
 from dpsubset.cuts import moments
 from dpsubset.cuts.dual import DualCuts
 from dpsubset.designs import as_design, cores, dense
+from dpsubset.designs.scaled import ScaledDesign
 from dpsubset.losses import batch
 from dpsubset.sampling import partition
 
@@ -144,3 +148,58 @@ def test_results_keep_their_order() -> None:
     with cores.using(3):
         assert cores.mapped(lambda x: x + 1, list(range(20))) == list(range(1, 21))
         assert cores.mapped(lambda x: x, []) == []
+
+
+def test_large_products_are_parted_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-1, 1, (9000, 20))
+    design = as_design(X, bound=1.0, partner=np.zeros(9000))
+    scaled = ScaledDesign(design, rng.random(9000))
+    U = rng.normal(size=(9000, 3))
+    monkeypatch.setattr(cores, "_DEAR", 0)
+    found = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(cores, "cores", lambda count=count: count)
+        found.append((design.full_gram(), scaled.full_gram(), design.correlate(U)))
+    for one in found[1:]:
+        for now, then in zip(one, found[0], strict=True):
+            np.testing.assert_array_equal(now, then)
+
+
+def threads() -> set[int]:
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_blas_has_one_core_within_a_release_and_what_it_had_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (40, 6))
+    problem = Problem(X, X[:, 0], size=2, x_bound=1.0, y_bound=1.0, radius=1.0, ridge=0.1)
+    seen: list[set[int]] = []
+    sampler = PermuteAndFlip._sampler
+
+    def watched(self: PermuteAndFlip, problem: Problem) -> Any:
+        seen.append(threads())
+        return sampler(self, problem)
+
+    monkeypatch.setattr(PermuteAndFlip, "_sampler", watched)
+    with threadpool_limits(2, user_api="blas"):
+        PermuteAndFlip(1.0).draw(problem, 2, random_state=0)
+        PermuteAndFlip(1.0).release(problem)
+        assert threads() == {2}
+    assert seen == [{1}, {1}]
+
+
+def test_the_last_to_leave_restores_the_threads_of_blas() -> None:
+    with threadpool_limits(2, user_api="blas"):
+        first, second = cores.blas_alone(), cores.blas_alone()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert threads() == {1}
+        with pytest.raises(RuntimeError), cores.blas_alone():
+            raise RuntimeError
+        assert threads() == {1}
+        second.__exit__(None, None, None)
+        assert threads() == {2}

@@ -8,10 +8,11 @@ from dpsubset.designs import as_design, scaled
 from dpsubset.designs.scaled import ScaledDesign
 
 
-@pytest.mark.parametrize("at_once", [1 << 22, 60])
+@pytest.mark.parametrize("at_once", [1 << 22, 160, 60])
 @pytest.mark.parametrize("kind", ["dense", "float32", "sparse"])
 def test_it_is_the_scaled_table(monkeypatch, kind: str, at_once: int) -> None:
     monkeypatch.setattr(scaled, "_AT_ONCE", at_once)
+    monkeypatch.setattr(scaled, "_FEWEST", 4)
     rng = np.random.default_rng(3)
     X = rng.normal(size=(40, 6)) * (rng.random((40, 6)) < 0.6)
     given = {"dense": X, "float32": X.astype(np.float32), "sparse": sparse.csc_array(X)}[kind]

@@ -24,7 +24,6 @@ def _sharpened_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "_COLUMNS", 0)
     monkeypatch.setattr(drawing, "_REFINED", 0)
     monkeypatch.setattr(drawing, "_REFINED_DULL", 0)
-    monkeypatch.setattr(drawing, "_PAIRS", 1e9)
     monkeypatch.setattr(drawing, "sparse_affordable", lambda problem: True)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, lapack
 
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.problem import Problem
-from dpsubset.sums import products
+from dpsubset.sums import BLOCK, products
 
 __all__ = [
     "curvature",
@@ -20,6 +21,7 @@ __all__ = [
 ]
 
 _PRODUCTS = 5e11  # rows times pairs of columns, whose products take some ten seconds of a core
+_HELD = 1 << 26  # entries of a table that are held as float32 meanwhile: half of its own memory
 _AT_ONCE = 2048  # columns whose inner products with as many others are looked at together
 
 
@@ -115,24 +117,40 @@ def sparse_diagonal(problem: Problem) -> Floats | None:
     inner = across[include] + (problem.ridge + steady(problem)) * np.eye(include.size)
     scale = float(problem.gram.diagonal.max(initial=0.0)) + problem.ridge
     weights = np.linalg.solve(inner, across.T)  # (|include|, p)
+    diagonal = problem.gram.diagonal[free]
+    own = diagonal - np.einsum("ij,ji->i", across[free], weights[:, free])
+    # Inner products are made of float32 numbers, of columns of length 1, so that nothing is too
+    # small or too large for those: half the time, and their rounding is taken off.
+    norms = np.where(diagonal > 0.0, np.sqrt(diagonal), 1.0)
+    single = (min(problem.n_rows, BLOCK) + 4) * 2.0**-24
     lost = 1e-10 * scale * (problem.to_choose + include.size)
-    own, largest = np.zeros(free.size), np.zeros((free.size, problem.to_choose - 1))
+    lost = lost + 1.01 * (problem.to_choose - 1) * single * norms * norms.max(initial=0.0)
+    largest = np.zeros((free.size, problem.to_choose - 1))
+    kept: dict[int, NDArray[np.float32]] = {}
+
+    def taken(first: int) -> NDArray[np.float32]:
+        if first not in kept:
+            some = slice(first, first + _AT_ONCE)
+            kept[first] = (design.take(free[some]) / norms[some]).astype(np.float32)
+        return kept[first] if problem.n_rows * free.size <= _HELD else kept.pop(first)
+
     for first in range(0, free.size, _AT_ONCE):
         some = free[first : first + _AT_ONCE]
-        mine = design.take(some)
+        mine = taken(first)
         for then in range(first, free.size, _AT_ONCE):
             problem.allowance.check()
             others = free[then : then + _AT_ONCE]
-            theirs = mine if then == first else design.take(others)
-            block = products(mine, theirs) - across[some] @ weights[:, others]
+            theirs = mine if then == first else taken(then)
+            block = products(mine, theirs)
+            block *= norms[first : first + some.size, None] * norms[then : then + others.size]
+            block -= across[some] @ weights[:, others]
             if then == first:
-                own[first : first + some.size] = np.diag(block)
                 block[np.diag_indices(some.size)] = 0.0
             else:
                 _keep_largest(np.ascontiguousarray(block.T), largest[then : then + others.size])
             _keep_largest(block, largest[first : first + some.size])
-        found = own[first : first + some.size] - largest[first : first + some.size].sum(axis=1)
-        if not (found > lost).all():  # a column's row is complete when its own turn is over
+        found = own - largest.sum(axis=1) - lost
+        if not (found[first : first + some.size] > 0.0).all():  # complete when their turn is over
             return None
     out = np.zeros(problem.n_columns)
     out[free] = own - largest.sum(axis=1) - lost
