@@ -356,7 +356,7 @@ class ByBlocks(Walker):
             self._pairs = pairs_of(problem, G, b, multipliers, rule.l1)
             if self._pairs.multipliers.size and self._room_for_directions():
                 directions = directions_of(problem, G, b, self._pairs)
-                wrong = problem.size * directions.numbers[:, 2]
+                wrong = (problem.size + 1) * directions.numbers[:, 2]  # in the norm of D, once more
                 apart = np.maximum(directions.numbers[:, 1] - wrong, 0.0)
                 self._pairs = self._pairs._replace(apart=apart)
                 if not rule.l1 or longest < _LONG * problem.radius:
