@@ -57,6 +57,8 @@ _COARSE = 0.05  # gap of a first fit over the l1 ball, in units of 1/kappa
 _ALIKE = 0.25  # relative distance of multipliers that need no table each
 _LONG = 1.5  # of the l1 ball's radius: fits that are longer are not what directions lead to
 _SINGULAR = 1e-6  # least penalty of equations, against a feature's trace
+_WEAK = 1e-3  # such a ridge, and features as narrow as that: over the l1 ball residuals decide
+_NARROW = 4  # too few steps, and products of columns cost less
 _UNIT = 2.0**-53
 _FEW = 24  # columns of a support, whose equations cost less than a trial fit
 _SWEEPS = 24  # times that trial fits are fitted anew
@@ -367,7 +369,8 @@ class ByBlocks(Walker):
                 self._state.multipliers[:] = 0.0 if rule.l1 else multipliers[-1]
         self._store = None
         trusted = problem.ridge + least > 0.0 and self._room_for_trials()
-        if trusted and not self._whole:
+        pays = not rule.l1 or self._widest > _NARROW or problem.ridge > _WEAK * largest
+        if trusted and pays and not self._whole:
             store = store_of(problem, self._widest * rule.steps * chains)
             if store.room >= min(problem.features.n_columns, 2 * problem.most_columns):
                 self._store, self._alone = store, far_alone(problem)
