@@ -289,7 +289,8 @@ class DenseDesign(Design):
         index = np.asarray(columns, dtype=np.intp)
         if index.size > 1 and 0 <= index[0] < index[-1] < self.n_columns and _neighbours(index):
             run = slice(int(index[0]), int(index[-1]) + 1)  # neighbours are copied sooner
-            return np.array(self._mapped(slice(None), run), order="C")
+            taken = self._mapped(slice(None), run)
+            return taken.copy() if self._direct else taken
         return self._mapped(slice(None), index)
 
     def correlate(self, vectors: Floats) -> Floats:
