@@ -169,8 +169,8 @@ def chains() -> Iterator[Case]:
             yield Case(what, "squared", rows, features, width, table)
     for what, (_, features, width) in product(CHAINS, SHAPES):
         yield Case(what, "squared", 300, features, width)
-    for what, (rows, _, width) in product(ONE, SHAPES):
-        yield Case(what, "squared", rows, MANY, width)
+    for table, what, (rows, _, width) in product(("", "no ridge"), ONE, SHAPES):
+        yield Case(what, "squared", rows, MANY, width, table)
 
 
 def cases() -> Iterator[Case]:
@@ -278,7 +278,11 @@ def _other_tables(known: dict[Case, Line]) -> list[str]:
     ]
     kinds = dict.fromkeys((c.table, c.rows, c.features, c.what) for c in chains())
     for table, n, p, what in kinds:
-        name = table or (f"{n} rows" if n != SHAPES[0][0] else f"{p} features")
+        rows, features = (
+            f"{many} {what_of}" if many != usual else ""
+            for many, usual, what_of in zip((n, p), SHAPES[0], ("rows", "features"), strict=False)
+        )
+        name = ", ".join(filter(None, (rows, features, table)))
         found = [known.get(Case(what, "squared", n, p, width, table)) for _, _, width in SHAPES]
         if any(found):
             out.append(f"| {name} | {what} | " + " | ".join(map(_both, found)) + " |")

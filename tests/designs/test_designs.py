@@ -210,3 +210,16 @@ def test_features() -> None:
     for groups in ([[0, 1]], [[0], [0], [1], [2]], [[0]], [[0, 1, 2], []], [[0, 1, True]], 3, [0]):
         with pytest.raises(InputError, match="every column in exactly one"):
             Features.of(groups, 3)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_neighbouring_columns_are_taken_as_any_others(mapped: bool) -> None:
+    X = np.random.default_rng(3).uniform(-1, 1, size=(9, 6))
+    given = {"lower": -0.5, "upper": 0.7} if mapped else {}
+    design = as_design(X, bound=1.0, **given)
+    run = design.take([2, 3, 4])
+    assert np.array_equal(run, design.take([4, 2, 3])[:, [1, 2, 0]])
+    run[:] = 9.0  # a copy
+    assert np.abs(design.take([2, 3, 4])).max() <= 1.0
+    with pytest.raises(IndexError):
+        design.take([4, 5, 6])

@@ -129,6 +129,55 @@ def test_the_least_eigenvalue_is_proven() -> None:
     assert directions._least(np.diag([1.0, -1.0])) == 0.0
 
 
+def looked(longer: float) -> tuple[float, float, float]:
+    """Return how wrong N r is, and what is counted: for r alone, and for what it is made of.
+
+    The last direction is so much longer than conjugate gradients would have it.
+    """
+    case = overlapping("no ridge")
+    problem = problem_of(case)
+    G = np.ascontiguousarray(problem.gram.full(problem.between))
+    pairs = pairs_of(problem, G, problem.correlations, np.array([0.7]), False)
+    made = directions_of(problem, G, problem.correlations, pairs)
+    norm = Norm(1.0, problem.ridge, problem.radius, False, 0.0)
+    guess, support = Guess.of(problem.size, made.targets.shape[2]), np.array([1, 2, 4])
+    begin(made, norm, problem.energy, 0, support, guess, 1)
+    for _ in range(2):  # look, and go there
+        nearer(made, support, guess, 1)
+    guess.numbers[1, 4] *= longer
+    nearer(made, support, guess, 1)
+    N = made.between[0][np.ix_(support, support)].transpose(0, 2, 1, 3).reshape(12, 12)
+    r, seen = guess.vectors[1, 1].astype(np.longdouble), guess.vectors[1, 4]
+    wrong = float(np.linalg.norm((seen - N.astype(np.longdouble).T @ r).astype(float)))
+    counted = problem.size * made.numbers[0, 2] * np.sqrt(guess.numbers[1, 1])
+    return wrong, counted, counted * guess.numbers[1, 10]
+
+
+def test_what_a_product_is_made_of_counts_for_its_rounding() -> None:
+    """N r is a difference; if its parts are long, the length of r does not tell its rounding."""
+    wrong, alone, together = looked(1.0)
+    assert wrong < alone <= together
+    wrong, alone, together = looked(1e9)
+    assert alone < wrong < together
+
+
+def test_rounding_of_the_equations_lowers_the_least_eigenvalue() -> None:
+    case = overlapping("no ridge")
+    problem = problem_of(case)
+    G = np.ascontiguousarray(problem.gram.full(problem.between))
+    pairs = pairs_of(problem, G, problem.correlations, np.array([0.7]), False)
+    made = directions_of(problem, G, problem.correlations, pairs)
+    norm = Norm(1.0, problem.ridge, problem.radius, False, 0.0)
+    guess = Guess.of(problem.size, made.targets.shape[2])
+    for both in (made.both, made.both * [1.0, 0.0]):  # proven by a factor, or by overlaps
+        found = []
+        for unit in (0.0, 1e-3):
+            table = made._replace(both=both, numbers=made.numbers * [1.0, 1.0, 0.0] + [0, 0, unit])
+            begin(table, norm, problem.energy, 0, np.array([1, 2, 4]), guess, 1)
+            found.append(guess.numbers[1, 6])
+        assert found[0] - found[1] == pytest.approx(3e-3)
+
+
 def walked(case: Blocks, ball: str, epsilon: float) -> np.ndarray:
     mechanism = MarkovChain(epsilon, steps=40, ball=ball)
     return mechanism._chains(problem_of(case), 30, as_randomness(np.random.default_rng(4)))[0]

@@ -17,6 +17,7 @@ from dpsubset.sampling import block_chain, l1_trials, trials
 from dpsubset.sampling.block_chain import ByBlocks
 from dpsubset.sampling.chain import Rule
 from dpsubset.sampling.pairs import no_pairs
+from dpsubset.sampling.shrunk import shrunk
 from dpsubset.sums import BLOCK, dot, four_dots
 
 GROUPS = ((6,), (3, 8, 10), (0,), (1, 11), (2, 4, 9, 13, 14), (5,), (7, 12))
@@ -77,7 +78,7 @@ class Bench:
 
     def nearer(self, which: int, at: int, g: int) -> None:
         """Fit once more, and choose another multiplier if the ball's part is large."""
-        if self.l1 and self.trial.numbers[which, 3] > 0.0:
+        if self.l1 and self.data.whole and self.trial.numbers[which, 3] > 0.0:
             l1_trials.sweep(self.alone, self.ridge, self.trial, which, at, g)
         else:
             trials.refit(self.data.table, self.alone, self.ridge, self.trial, which, at, g)
@@ -127,17 +128,84 @@ def test_the_ends_enclose_every_score(
     assert np.isfinite(widest)
 
 
+@pytest.mark.parametrize("held", HELD)
 @pytest.mark.parametrize("name", CASES)
-def test_the_ends_over_the_l1_ball_enclose_every_score(name: str) -> None:
+def test_the_ends_over_the_l1_ball_enclose_every_score(
+    name: str, held: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if held == "residuals":
+        no_products(monkeypatch)
     worst, widest = outside(case_of(name), "l1")
     assert worst < ERROR
     assert np.isfinite(widest)
 
 
+@pytest.mark.parametrize("held", HELD)
 @pytest.mark.parametrize("ball", ["l2", "l1"])
 @pytest.mark.parametrize("name", ["inside the ball", "the ball is active"])
-def test_fits_lead_to_the_score(name: str, ball: str) -> None:
+def test_fits_lead_to_the_score(
+    name: str, ball: str, held: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if held == "residuals":
+        no_products(monkeypatch)
     assert outside(case_of(name), ball, 80)[1] < 1e-2
+
+
+def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    for function in ("propose", "_propose_far", "_refit_one"):
+        monkeypatch.setattr(trials, function, plain(getattr(trials, function)))
+
+
+def proposed(case: Blocks, weight: float) -> float:
+    """Return how far scores are outside the ends of a first proposal, at an l1 multiplier."""
+    bench, worst = Bench(problem_of(case), "l1"), -np.inf
+    for g in (1, 2, 3, 5, 6):
+        support = np.array([0, 4, g])
+        (score,) = scores_of(case, [support], "l1")
+        bench.stand([0, 4, 5 if g != 5 else 6], weight)
+        bench.propose(2, g)
+        low, high, _ = bench.ends(1, 2, g)
+        worst = max(worst, low - score, score - high)
+    return worst
+
+
+def nothing_left(
+    alone: Any, g: int, numbers: Any, beta: Any, left: Any, first: int, *room: Any
+) -> None:
+    """Take a feature for fitted, with coefficients of 0."""
+    change = room[0]
+    change[:] = 0.0
+    left[first : first + change.size] = 0.0
+
+
+def test_a_feature_that_is_shrunk_leaves_what_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By residuals; and a twin that does not look at what its coefficients leave."""
+    case = blocks("squared", 5, groups=GROUPS, size=3, n=40, radius=0.3, ridge=200.0)
+    no_products(monkeypatch)
+    assert proposed(case, 0.1) < ERROR
+    in_python(monkeypatch)
+    assert proposed(case, 0.1) < ERROR
+    monkeypatch.setattr(trials, "shrunk", nothing_left)
+    assert proposed(case, 0.1) > 1e-3
+
+
+def test_a_shrunk_feature_is_fitted() -> None:
+    """At the multiplier where signs stay, and no larger than it where coefficients are 0."""
+    bench = Bench(problem_of(case_of("inside the ball")))
+    alone, c = bench.alone, 8
+    for g, weight in ((4, 0.5), (1, 3.0), (6, 1e3)):
+        width = len(GROUPS[g])
+        numbers = np.array([0.2, 0.0, 0.0, weight])
+        beta, left, change, room = np.zeros(c), np.zeros(c), np.zeros(c), np.zeros((c, c))
+        left[:width] = alone.targets[g, :width]
+        for _ in range(60):
+            shrunk(alone, g, numbers, beta, left, 0, change, room)
+            beta += change
+        A = alone.vectors[g].T @ ((alone.values[g] + 0.2)[:, None] * alone.vectors[g])
+        assert np.allclose(left, alone.targets[g] - A @ beta, atol=1e-9)
+        assert np.allclose(left[beta != 0], weight * np.sign(beta[beta != 0]), atol=1e-6)
+        assert (np.abs(left[:width]) <= weight + 1e-6).all()
+        assert not beta[width:].any()
 
 
 def no_remainder(alone: Any) -> Any:
@@ -160,13 +228,16 @@ def test_broken_tables_are_caught(
     assert outside(case, ball)[0] > 1e-3
 
 
+@pytest.mark.parametrize("ball", ["l2", "l1"])
 @pytest.mark.parametrize("held", HELD)
-def test_rounding_of_what_is_left_is_counted(held: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounding_of_what_is_left_is_counted(
+    held: str, ball: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A long walk, with other multipliers on the way; then everything is computed anew."""
     if held == "residuals":
         no_products(monkeypatch)
     case = case_of("the ball is active")
-    bench, rng = Bench(problem_of(case)), np.random.default_rng(1)
+    bench, rng = Bench(problem_of(case), ball), np.random.default_rng(1)
     X, y = case.bounded()
     support = np.array([0, 1, 2])
     bench.stand(support)
@@ -193,6 +264,7 @@ def test_rounding_of_what_is_left_is_counted(held: str, monkeypatch: pytest.Monk
         seen.append(np.sqrt(wrong) / (unit * (trace + 24 * mu) * come))
     assert max(seen) < 1.0
     assert max(seen) > 0.0
+    assert (bench.trial.numbers[0, 3] > 0.0) == (ball == "l1")  # its multiplier was used
 
 
 def walked(case: Blocks, ball: str, epsilon: float, **more: Any) -> np.ndarray:

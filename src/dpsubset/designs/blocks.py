@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
+from dpsubset.compiled import compiled
 from dpsubset.designs.base import Columns, Design
 from dpsubset.designs.features import Features
 from dpsubset.sums import column_sums, products
@@ -17,6 +18,20 @@ __all__ = ["BlockDesign", "bounded_blocks"]
 _AT_ONCE = 1 << 22  # entries of the table that are held together
 _LOOKED = 1 << 18  # that are looked at together: they fit into a cache
 _ROUNDING = 2.0**-51  # a column: what a norm may be above the bound, relative, by rounding alone
+
+
+@compiled(nogil=True)
+def _by_features(table, squares):  # type: ignore[no-untyped-def]
+    """Fill in the squared norms of features, all of the same number of columns."""
+    rows, count = squares.shape
+    width = table.shape[1] // count
+    for i in range(rows):
+        row, out = table[i], squares[i]
+        for g in range(count):
+            total = 0.0
+            for j in range(g * width, g * width + width):
+                total += row[j] * row[j]
+            out[g] = total
 
 
 class BlockDesign(Design):
@@ -54,11 +69,12 @@ class BlockDesign(Design):
 
     def _measure(self, some: NDArray[np.intp]) -> None:
         """Find the rows of some features that are too long."""
-        norms = np.sqrt(self._squares(some))
+        squares = self._squares(some)
         longest = self.bound * (1.0 + _ROUNDING * (self.features.widths[some] + 4))
-        for k in np.flatnonzero((norms > longest).any(axis=0)):
-            rows = np.flatnonzero(norms[:, k] > longest[k])
-            self._long[int(some[k])] = rows, self.bound / norms[rows, k]
+        for k in np.flatnonzero(np.sqrt(squares.max(axis=0, initial=0.0)) > longest):
+            norms = np.sqrt(squares[:, k])
+            rows = np.flatnonzero(norms > longest[k])
+            self._long[int(some[k])] = rows, self.bound / norms[rows]
 
     def _squares(self, some: NDArray[np.intp]) -> Floats:
         """Return the squared norm of every row in each of some features."""
@@ -66,8 +82,9 @@ class BlockDesign(Design):
         if some.size > 1:
             taken = self._inner.take(columns)
             if (widths == widths[0]).all():
-                taken = taken.reshape(self.n_rows, some.size, widths[0])
-                return np.asarray(np.einsum("ijk,ijk->ij", taken, taken))
+                squares = np.empty((self.n_rows, some.size))
+                _by_features(np.ascontiguousarray(taken), squares)
+                return squares
             return np.add.reduceat(taken**2, np.cumsum(widths) - widths, axis=1)
         total = np.zeros((self.n_rows, 1))  # one that may be wider than can be held
         step = max(1, _AT_ONCE // max(self.n_rows, 1))

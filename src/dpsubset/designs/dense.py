@@ -183,6 +183,10 @@ def project(
     return part
 
 
+def _neighbours(index: NDArray[np.intp]) -> bool:
+    return bool(index[-1] - index[0] == index.size - 1 and (np.diff(index) == 1).all())
+
+
 class DenseDesign(Design):
     """A dense table; column j is clipped to [lower_j, upper_j] and mapped onto [-bound, bound].
 
@@ -281,7 +285,12 @@ class DenseDesign(Design):
         return np.clip(self._map(mapped, columns), -self.bound, self.bound, out=mapped)
 
     def take(self, columns: Columns) -> Floats:
-        return self._mapped(slice(None), np.asarray(columns, dtype=np.intp))
+        index = np.asarray(columns, dtype=np.intp)
+        if index.size > 1 and 0 <= index[0] < index[-1] < self.n_columns and _neighbours(index):
+            run = slice(int(index[0]), int(index[-1]) + 1)  # neighbours are copied sooner
+            taken = self._mapped(slice(None), run)
+            return taken.copy() if self._direct else taken
+        return self._mapped(slice(None), index)
 
     def correlate(self, vectors: Floats) -> Floats:
         if vectors is self._partner and self._products is not None:

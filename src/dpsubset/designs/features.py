@@ -143,7 +143,7 @@ def _listed(groups: Sequence[Sequence[int]], n_columns: int) -> tuple[tuple[int,
     except TypeError:
         raise wrong from None
     if not all(
-        isinstance(j, numbers.Integral) and not isinstance(j, bool)
+        type(j) is int or (isinstance(j, numbers.Integral) and not isinstance(j, bool))
         for group in given
         for j in group
     ):

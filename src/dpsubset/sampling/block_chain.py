@@ -57,10 +57,12 @@ _COARSE = 0.05  # gap of a first fit over the l1 ball, in units of 1/kappa
 _ALIKE = 0.25  # relative distance of multipliers that need no table each
 _LONG = 1.5  # of the l1 ball's radius: fits that are longer are not what directions lead to
 _SINGULAR = 1e-6  # least penalty of equations, against a feature's trace
+_WEAK = 1e-3  # such a ridge, and features as narrow as that: over the l1 ball residuals decide
+_NARROW = 4  # too few steps, and products of columns cost less
 _UNIT = 2.0**-53
 _FEW = 24  # columns of a support, whose equations cost less than a trial fit
 _SWEEPS = 24  # times that trial fits are fitted anew
-_L1_SWEEPS = 96  # over the l1 ball, where equations cost far more than a sweep
+_L1_SWEEPS = 96  # over the l1 ball by products: equations cost far more than such a sweep
 _DESCENTS = 16  # half as often two scores are brought nearer along directions
 _TURNS = 3  # other multipliers of the ball that are tried in a step
 _ENCLOSED = 2  # times that two scores are enclosed by elimination, before they are computed
@@ -201,10 +203,10 @@ def _tried(data, norm, near, pairs, alone, trial, support, at, new, height, here
     """Decide a step by trial fits, if they can; return the way, and the ends here and there."""
     catch_up(data.table, alone, norm.ridge, trial, support)
     propose(data.table, alone, norm.ridge, trial, at, new)
-    way = 0
-    for again in range(_L1_SWEEPS if norm.l1 else _SWEEPS):
+    way, near_by = 0, trial.residuals.shape[1] == 0
+    for again in range(_L1_SWEEPS if norm.l1 and near_by else _SWEEPS):
         which = 1 if again == 0 or there[1] - there[0] > here[1] - here[0] else 0
-        if trial.numbers[which, 3] > 0.0:
+        if near_by and trial.numbers[which, 3] > 0.0:
             if again != 1:
                 sweep(alone, norm.ridge, trial, which, at, new)
         elif again > 1:
@@ -356,7 +358,7 @@ class ByBlocks(Walker):
             self._pairs = pairs_of(problem, G, b, multipliers, rule.l1)
             if self._pairs.multipliers.size and self._room_for_directions():
                 directions = directions_of(problem, G, b, self._pairs)
-                wrong = problem.size * directions.numbers[:, 2]
+                wrong = (problem.size + 1) * directions.numbers[:, 2]  # in the norm of D, once more
                 apart = np.maximum(directions.numbers[:, 1] - wrong, 0.0)
                 self._pairs = self._pairs._replace(apart=apart)
                 if not rule.l1 or longest < _LONG * problem.radius:
@@ -367,7 +369,8 @@ class ByBlocks(Walker):
                 self._state.multipliers[:] = 0.0 if rule.l1 else multipliers[-1]
         self._store = None
         trusted = problem.ridge + least > 0.0 and self._room_for_trials()
-        if trusted and not (self._whole or rule.l1):
+        pays = not rule.l1 or self._widest > _NARROW or problem.ridge > _WEAK * largest
+        if trusted and pays and not self._whole:
             store = store_of(problem, self._widest * rule.steps * chains)
             if store.room >= min(problem.features.n_columns, 2 * problem.most_columns):
                 self._store, self._alone = store, far_alone(problem)

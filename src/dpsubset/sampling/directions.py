@@ -131,7 +131,8 @@ class Guess(NamedTuple):
     vectors: Floats
     # For both: which table it is of (-1: nothing is known); r'r, r'N r and |N r|^2 (or -1), the
     # share of the last direction, how far x has come in all, the least eigenvalue of N, |beta|^2
-    # (or -1), |beta|_1, and what multiples of fits that are inside the l1 ball gain.
+    # (or -1), |beta|_1, what multiples of fits that are inside the l1 ball gain, and how much
+    # longer than r the vectors are that N r is the difference of.
     numbers: Floats
     block: Floats
     factor: Floats
@@ -142,7 +143,7 @@ class Guess(NamedTuple):
     def of(cls, size: int, wide: int) -> Guess:
         """Return room for supports of so many features, of so many columns each."""
         square = np.zeros((size, size)), np.zeros((size, size))
-        vectors, numbers = np.zeros((2, 5, size * wide)), np.full((2, 10), -1.0)
+        vectors, numbers = np.zeros((2, 5, size * wide)), np.full((2, 11), -1.0)
         return cls(vectors, numbers, *square, np.zeros(size), np.zeros(size))
 
 
@@ -222,7 +223,7 @@ def begin(directions, norm, energy, t, support, guess, which):  # type: ignore[n
             vectors[which, 1, n], vectors[which, 1, n + 1] = u, v
             vectors[which, 1, n + 2], vectors[which, 1, n + 3] = w, z
             rest += (u * u + v * v) + (w * w + z * z)
-    apart = max(1.0 - overlap, directions.numbers[t, 1] - size * directions.numbers[t, 2])
+    apart = max(1.0 - overlap, directions.numbers[t, 1]) - size * directions.numbers[t, 2]
     numbers[which, 0], numbers[which, 1] = t, rest
     numbers[which, 3], numbers[which, 4] = -1.0, 0.0
     numbers[which, 5] = np.sqrt(energy) + np.sqrt(long)
@@ -276,15 +277,16 @@ def guessed_ends(directions, norm, support, guess, which):  # type: ignore[no-un
     length = (numbers[which, 8] if norm.l1 else np.sqrt(square)) * (1.0 + unit)
     share = min(radius / length, 2.0) if length > 0.0 else 0.0
     if spent * share > reached:
-        share = max(reached / spent, 0.0)
+        share = min(share, max(reached / spent, 0.0))
     least = share * (2.0 * reached - share * spent)
     least = max(least, numbers[which, 9] + rounding)
     inner = reached + tied + mu * radius * radius
     if not apart > 0.0:
         return least - rounding, np.inf, inner - least, length > radius
     if twice >= 0.0:  # N r is known
-        above = once - (apart + unit) * rest
-        below = twice - apart * once + 4.0 * support.size * unit * rest
+        wrong = unit * numbers[which, 10]
+        above = once - (apart + wrong) * rest
+        below = twice - apart * once + (4.0 * support.size + wrong) * wrong * rest
         if above > 0.0:
             rest = max(rest - above * above / below, 0.0)
     reduced = (np.sqrt(rest) * (1.0 + unit) + error) / np.sqrt(apart)
@@ -321,10 +323,14 @@ def _look(directions, support, guess, which):  # type: ignore[no-untyped-def]
     t, between, last = int(guess.numbers[which, 0]), directions.between, guess.numbers[which, 4]
     left, way = guess.vectors[which, 1], guess.vectors[which, 2]
     turned, seen = guess.vectors[which, 3], guess.vectors[which, 4]
-    c, once, twice = between.shape[3], 0.0, 0.0
+    c, once, twice, before, after, rest = between.shape[3], 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(left.size):
-        way[i] = left[i] + last * way[i]
+        v = last * way[i]
+        way[i] = left[i] + v
         seen[i] = last * turned[i]
+        before += v * v
+        after += way[i] * way[i]
+        rest += left[i] * left[i]
     for i in range(support.size):
         g = support[i]
         for k in range(0, c, 4):
@@ -344,3 +350,5 @@ def _look(directions, support, guess, which):  # type: ignore[no-untyped-def]
         once += left[i] * seen[i]
         twice += seen[i] * seen[i]
     guess.numbers[which, 2], guess.numbers[which, 3] = once, twice
+    longer = np.sqrt(before) + np.sqrt(after)
+    guess.numbers[which, 10] = longer / np.sqrt(rest) if rest > 0.0 else 1.0

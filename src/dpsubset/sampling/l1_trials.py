@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpsubset.compiled import compiled
+from dpsubset.sampling.shrunk import own_curve
 from dpsubset.sampling.trials import LOOSE, count, fitted, shift, width_of
 
 __all__ = ["l1_ends", "l1_turn", "sweep"]
@@ -72,6 +73,7 @@ def l1_ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no
     targets, held, overlaps, there = alone.targets, trial.held, pairs.overlaps, which == 1
     values, vectors, own, c = alone.values, alone.vectors, trial.short, trial.change.size
     reached, tied, size, square, off, common = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    known = pairs.multipliers.size > 0
     for q in range(held.size):
         f, first = g if there and q == at else held[q], q * c
         share = 0.0
@@ -94,14 +96,16 @@ def l1_ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no
             share += v * v / (values[f, i] + mu)
         trial.shares[which, q] = share
         off += share
-        overlap = 0.0
+        overlap = 0.0 if known else 1.0
         for p in range(held.size):
-            if p != q:
+            if known and p != q:
                 overlap += overlaps[0, f, g if there and p == at else held[p]]
         common = max(common, overlap)
     radius, unit, trace = norm.radius, alone.numbers[0], alone.numbers[1]
     trial.numbers[which, 2] = size
-    apart = max((norm.ridge + mu) / (alone.numbers[3] + mu), 1.0 - common, pairs.apart[0])
+    apart = max((norm.ridge + mu) / (alone.numbers[3] + mu), 1.0 - common)
+    if known:
+        apart = max(apart, pairs.apart[0])
     error = unit * (trace + beta.size * mu) * trial.numbers[which, 1]
     longer = max(size, radius)
     rounding = unit * (energy + 2.0 * ((trace + mu) * longer + weight) * longer)
@@ -121,14 +125,18 @@ def l1_ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no
 def l1_turn(alone, norm, trial, which, at, g):  # type: ignore[no-untyped-def]
     """Choose another multiplier of the l1 ball, by what every coefficient alone would do."""
     c, beta = trial.change.size, trial.beta[which]
-    size, slope = 0.0, 0.0
+    size, slope, far = 0.0, 0.0, trial.residuals.shape[1] > 0
     for q in range(trial.held.size):
         new = which == 1 and q == at
         for j in range(c):
             i = q * c + j
             if beta[i] != 0.0:
                 size += abs(beta[i])
-                slope += 1.0 / (norm.ridge + (trial.strip[j, i] if new else trial.products[i, i]))
+                if far:
+                    slope += 1.0 / own_curve(alone, g if new else trial.held[q], 0.0, j, j)
+                else:
+                    own = trial.strip[j, i] if new else trial.products[i, i]
+                    slope += 1.0 / (norm.ridge + own)
     numbers = trial.numbers[which]
     if slope > 0.0:
         weight = numbers[3]

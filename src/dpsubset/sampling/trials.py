@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.sampling.alone import padded
+from dpsubset.sampling.shrunk import shrunk
 from dpsubset.sums import four_dots
 
 __all__ = [
@@ -210,7 +211,10 @@ def _refit_one(table, alone, ridge, trial, which, q, f):  # type: ignore[no-unty
     c, change, numbers = trial.change.size, trial.change, trial.numbers[which]
     beta, left, residual = trial.beta[which], trial.left[which], trial.residuals[which]
     _leave_one(table, alone, f, ridge + numbers[0], beta, left, q * c, residual)
-    fitted(alone, f, numbers[0], left, q * c, change)
+    if numbers[3] > 0.0:
+        shrunk(alone, f, numbers, beta, left, q * c, change, trial.strip)
+    else:
+        fitted(alone, f, numbers[0], left, q * c, change)
     _add(table, alone, f, -1.0, change, 0, residual)
     length = 0.0
     for j in range(c):
@@ -245,9 +249,11 @@ def _propose_far(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-
         length += beta[at * c + j] ** 2
         beta[at * c + j] = trial.left[1, at * c + j] = 0.0
     count(trial.numbers[1], alone.numbers[4], np.sqrt(length))
+    trial.numbers[1, 4] = trial.numbers[1, 3]
     _refit_one(table, alone, ridge, trial, 1, at, g)
-    for j in range(c):
-        trial.left[1, at * c + j] = 0.0  # it was just fitted
+    if trial.numbers[1, 3] == 0.0:
+        for j in range(c):
+            trial.left[1, at * c + j] = 0.0  # it was just fitted
     _leave(table, alone, ridge + trial.numbers[1, 0], trial, 1, at, g, at)
 
 
