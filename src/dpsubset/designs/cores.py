@@ -7,7 +7,6 @@ which its threads wait for each other: on a busy machine that takes several time
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -37,28 +36,32 @@ _DEAR = 20_000_000  # multiplications from which a block of rows is worth a thre
 
 
 class _Blas:
-    """The threads of BLAS, a number that a whole process shares: the last to leave restores it."""
+    """The threads of BLAS, a number that a whole process shares: the last to leave restores it.
+
+    There is no lock, so that none is left behind by who is interrupted. If one enters just when the
+    last leaves, BLAS may keep its threads for that one's work.
+    """
 
     def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
+        self._inside: set[int] = set()
         self._libraries: Any = None
         self._limit: Any = None
 
-    def enter(self) -> None:
-        with self._lock:
-            if self._libraries is None:
-                from threadpoolctl import ThreadpoolController
+    def enter(self, who: int) -> None:
+        self._inside.add(who)
+        if self._libraries is None:
+            from threadpoolctl import ThreadpoolController
 
-                self._libraries = ThreadpoolController().select(user_api="blas")
-            if self._inside == 0:
-                self._limit = self._libraries.limit(limits=1)
-            self._inside += 1
+            self._libraries = ThreadpoolController().select(user_api="blas")
+        if self._limit is None:
+            self._limit = self._libraries.limit(limits=1)
 
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.restore_original_limits()
+    def leave(self, who: int) -> None:
+        self._inside.discard(who)
+        if self._inside or self._limit is None:
+            return
+        self._limit.restore_original_limits()
+        self._limit = self._libraries.limit(limits=1) if self._inside else None
 
 
 _BLAS = _Blas()
@@ -67,11 +70,12 @@ _BLAS = _Blas()
 @contextmanager
 def blas_alone() -> Iterator[None]:
     """Let BLAS use one core in this context; large products are parted by `add_blocks`."""
-    _BLAS.enter()
+    own = object()
     try:
+        _BLAS.enter(id(own))
         yield
     finally:
-        _BLAS.leave()
+        _BLAS.leave(id(own))
 
 
 def add_blocks(out: Floats, part: Callable[[slice], Floats], n: int, work: float) -> None:

@@ -99,7 +99,7 @@ class _Samplers:
         self._most = math.inf
         if isinstance(maker, BendingCuts) and not listed:
             expanding = n * p * p * _PRODUCT + p**3 * _FACTOR
-            by_fits = maker.refining + n * p * _LOOK
+            by_fits = maker.refining + max(n, 1) * p * _LOOK
             self._most = min(max(2 * expanding / by_fits, _FEWEST_BENT), _REFINED)
             if not problem.gram.affordable:  # minorants see few columns then
                 self._most = _REFINED_DULL if self._dull else _REFINED_WIDE
