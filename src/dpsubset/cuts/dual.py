@@ -293,11 +293,11 @@ class DualCuts(CutMaker):
         draw = 120.0 + 0.05 * n * size
         if self._wide and not split:  # points that are reached without a pass
             return (100.0 + 2.0 * p) / draw
+        first, more = n * min(p, 500), n * max(p - 500, 0)  # descents leave most columns alone
         if self.problem.loss.bends:
-            return (100.0 + 20.0 * n + 0.07 * n * p) / draw
-        return (8000.0 + 0.035 * n * p) / (
-            200.0 + 0.012 * n * size
-        )  # of rejected draws: fits end early
+            return (100.0 + 20.0 * n + 0.07 * first + 0.012 * more) / draw
+        draw = 200.0 + 0.012 * n * size  # fits of rejected draws end early
+        return (8000.0 + 0.035 * first + 0.009 * more) / draw
 
     def _cut(self, region: Region, point: _Point, share: Floats | None = None) -> Cut:
         """Return the cut of a dual point at the best multiplier of the ball.
