@@ -8,9 +8,10 @@ from dpsubset.designs import as_design, scaled
 from dpsubset.designs.scaled import ScaledDesign
 
 
+@pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("at_once", [1 << 22, 160, 60])
 @pytest.mark.parametrize("kind", ["dense", "float32", "sparse"])
-def test_it_is_the_scaled_table(monkeypatch, kind: str, at_once: int) -> None:
+def test_it_is_the_scaled_table(monkeypatch, kind: str, at_once: int, held: bool) -> None:
     monkeypatch.setattr(scaled, "_AT_ONCE", at_once)
     monkeypatch.setattr(scaled, "_FEWEST", 4)
     rng = np.random.default_rng(3)
@@ -18,7 +19,8 @@ def test_it_is_the_scaled_table(monkeypatch, kind: str, at_once: int) -> None:
     given = {"dense": X, "float32": X.astype(np.float32), "sparse": sparse.csc_array(X)}[kind]
     X = np.clip(X.astype(np.float32).astype(float) if kind == "float32" else X, -1, 1)
     scale = rng.random(40) * (rng.random(40) < 0.7)
-    design = ScaledDesign(as_design(given, bound=1.0, partner=np.zeros(40)), scale)
+    inner = as_design(given, bound=1.0, partner=np.zeros(40))
+    design = ScaledDesign(inner, scale, inner.take(np.arange(6)) if held else None)
     table = X * scale[:, None]
     assert (design.n_rows, design.n_columns, design.bound) == (40, 6, scale.max())
     columns = np.array([4, 0])

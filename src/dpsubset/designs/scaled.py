@@ -18,17 +18,23 @@ _FEWEST = 64  # columns of a block that is worth the time to take it again and a
 
 
 class ScaledDesign(Design):
-    """The rows of another design, each times a number."""
+    """The rows of another design, each times a number.
 
-    def __init__(self, inner: Design, scale: Floats) -> None:
+    `table` holds all columns of the other one, where who makes many of these has kept them.
+    """
+
+    def __init__(self, inner: Design, scale: Floats, table: Floats | None = None) -> None:
         self._inner = inner
         self._scale = scale
+        self._table = table
         self.n_rows, self.n_columns = inner.n_rows, inner.n_columns
         self.bound = inner.bound * float(np.max(scale, initial=0.0))
 
     def take(self, columns: Columns) -> Floats:
         """Return the columns, scaled."""
-        return self._inner.take(columns) * self._scale[:, None]
+        if self._table is None:
+            return self._inner.take(columns) * self._scale[:, None]
+        return self._table[:, np.asarray(columns, dtype=np.intp)] * self._scale[:, None]
 
     def correlate(self, vectors: Floats) -> Floats:
         """Return the products with vectors."""
@@ -37,6 +43,10 @@ class ScaledDesign(Design):
 
     def square_norms(self) -> Floats:
         """Return the squared norm of every column."""
+        if self._table is not None:
+            weights = self._scale**2
+            parts = (weights[rows] @ self._table[rows] ** 2 for rows in row_blocks(self.n_rows))
+            return np.asarray(sum(parts, start=np.zeros(self.n_columns)))
         out = np.empty(self.n_columns)
         step = max(1, _AT_ONCE // max(self.n_rows, 1))
         for first in range(0, self.n_columns, step):
@@ -53,6 +63,8 @@ class ScaledDesign(Design):
         """
         p = self.n_columns
         step = _AT_ONCE // max(self.n_rows, 1)
+        if self._table is not None:
+            return self._of_table(between)
         if step < _FEWEST:
             return self._by_passes(max(step, 8), between)
         out = np.empty((p, p))
@@ -65,6 +77,19 @@ class ScaledDesign(Design):
                 block = _products(mine, mine if then == first else self.take(others))
                 out[first : first + step, then : then + step] = block
                 out[then : then + step, first : first + step] = block.T
+        return out
+
+    def _of_table(self, between: Callable[[], None] | None) -> Floats:
+        out = np.zeros((self.n_columns, self.n_columns))
+
+        def part(rows: slice) -> Floats:
+            assert self._table is not None
+            if between is not None:
+                between()
+            block = self._table[rows] * self._scale[rows, None]
+            return np.asarray(block.T @ block)
+
+        add_blocks(out, part, self.n_rows, float(self.n_columns**2))
         return out
 
     def _by_passes(self, step: int, between: Callable[[], None] | None) -> Floats:
