@@ -112,7 +112,9 @@ class Partition:
         if count <= sampling.ENUMERATION_LIMIT and self.maker.listable(region):
             supports, scores = list_region(self.maker, region)
             return Listed(supports, -self.kappa * scores)
-        if count <= min(_BOUNDED, sampling.ENUMERATION_LIMIT * 1000) and self.seed:
+        width = self.problem.features.width(region.free) / max(region.free.size, 1)
+        wide = max(width, 1.0) ** 3  # what a bound costs, against that of single columns
+        if count <= min(_BOUNDED / wide, sampling.ENUMERATION_LIMIT * 1000) and self.seed:
             found = self.maker.listed(region)
             if found is not None:
                 return Listed(found[0], -self.kappa * found[1], exact=False)
