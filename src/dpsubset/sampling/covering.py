@@ -314,12 +314,13 @@ class Covering:
         heaviest = math.log(self.problem.n_supports) - self.kappa * least
         for _ in range(_FINER):
             light = min((heaviest + best - _LITTLE) / 2, heaviest - _STEP)
-            if not self._survey(light, peak):
+            last = not racing or light <= best + _STEP  # first surveys only tell where to expand
+            if not self._survey(light, peak if last else math.inf):
                 break
             common = np.flatnonzero(self._parts.offset == walk.COMMON)
             masses = self._parts.log_size[common] - self.kappa * self._lows[common]
             rest = float(np.logaddexp.reduce(masses)) if common.size else -math.inf
-            if rest <= best + _HOPEFUL:
+            if last and rest <= best + _HOPEFUL:
                 self._weigh_all()
                 # With little of it, the rest have bounds of their own, and draws will teach them.
                 if rest <= best + _LITTLE or self._through(source):
