@@ -234,6 +234,22 @@ def best_subset(split: Split, epsilon: float, seed: int) -> Answer:
     return refit(split, tuple(j for j in found.support if j < split.schema.n_columns))
 
 
+def abess(split: Split, epsilon: float, seed: int) -> Answer:
+    """Fit columns of that number by abess, a heuristic for the best subset, without privacy."""
+    from abess.linear import LinearRegression, LogisticRegression
+
+    X, y = split.fit
+    groups = split.schema.groups or [[j] for j in range(split.schema.n_columns)]
+    owner = np.empty(X.shape[1] - 1, dtype=int)
+    for feature, columns in enumerate(groups):
+        owner[list(columns)] = feature
+    kind = LogisticRegression if split.labels else LinearRegression
+    made = kind(support_size=split.size, group=owner)
+    labels = (y > 0).astype(float) if split.labels else y
+    made.fit(X[:, :-1], labels, is_normal=False)  # columns that are constant would be refused
+    return refit(split, tuple(np.unique(owner[np.abs(made.coef_) > 0]).tolist()))
+
+
 PRIVATE: dict[str, Method] = {
     "ours": ours("permute-and-flip"),
     "ours, stepwise": ours("stepwise"),
@@ -250,4 +266,5 @@ CEILINGS: dict[str, Method] = {
     "all columns": all_columns,
     "lasso": lasso,
     "best subset": best_subset,
+    "abess": abess,
 }
