@@ -424,7 +424,7 @@ def test_first_draws_by_lists_of_bounds(monkeypatch, loss: str, race: bool) -> N
         BendingCuts, "raised", lambda self, s, **o: (expanded.append(s), raised(self, s, **o))[1]
     )
     assert drawn_afresh("plain", loss, 6.0, race) >= FALSE_ALARM
-    assert len(lists) == 500
+    assert len(lists) >= 500  # one for every draw, and those of partitions that follow
     assert expanded
 
 
