@@ -37,9 +37,9 @@ def test_easy_settings_are_not_named(rows: int, options: dict) -> None:
     ("rows", "options"),
     [
         (20_000, {"epsilon": 10.0, "size": 8, "loss": "absolute"}),
-        (20_000, {"epsilon": 3.0, "size": 8, "loss": "huber:0.2"}),
+        (50_000, {"epsilon": 10.0, "size": 10, "loss": "huber:0.2"}),
         (20_000, {"epsilon": 10.0, "size": 8, "loss": "quantile:0.9", "mechanism": "exponential"}),
-        (200, {"epsilon": 10.0, "size": 8, "loss": "squared", "columns": 25_000}),
+        (200, {"epsilon": 10.0, "size": 8, "loss": "squared", "columns": 100_000}),
     ],
 )
 def test_hard_settings_are_named_with_a_way_out(rows: int, options: dict) -> None:

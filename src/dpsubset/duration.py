@@ -24,9 +24,9 @@ class Fitted(NamedTuple):
 
 
 FITTED = {
-    "squared": Fitted(-8.81, 0.16, 0.74, 0.14, 0.23, 2.1),
-    "bent": Fitted(-12.4, 0.87, 0.53, 0.22, 0.46, 2.4),
-    "straight": Fitted(-12.6, 0.82, 0.51, 0.32, 0.32, 2.7),
+    "squared": Fitted(-9.64, 0.32, 0.70, 0.12, 0.23, 2.0),
+    "bent": Fitted(-10.96, 0.71, 0.49, 0.20, 0.21, 2.1),
+    "straight": Fitted(-12.7, 0.81, 0.61, 0.24, 0.44, 3.0),
 }
 _FIT = 1e-7  # seconds of a fit for each of its entries
 
