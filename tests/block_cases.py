@@ -13,6 +13,12 @@ from dpsubset import Problem
 from dpsubset.losses import as_loss
 
 GROUPS = ((3,), (0, 5, 8), (1,), (7, 2), (4, 6, 9, 10))  # in no order
+SEVEN = ((6,), (3, 8, 10), (0,), (1, 11), (2, 4, 9, 13, 14), (5,), (7, 12))
+BALLS = {
+    "inside the ball": {"radius": 50.0, "ridge": 2.0},
+    "the ball is active": {"radius": 0.3, "ridge": 0.1},
+    "no ridge": {"radius": 0.8, "ridge": 0.0},
+}
 LOSSES = ("squared", *oracle.LOSSES, "huber_hinge:0.5")
 LABELLED = (*oracle.LABELLED, "huber_hinge:0.5")
 

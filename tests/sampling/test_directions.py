@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from block_cases import Blocks, blocks, problem_of
+from block_cases import BALLS, SEVEN, Blocks, blocks, problem_of
 
 from dpsubset import MarkovChain
 from dpsubset.privacy import as_randomness
@@ -17,17 +17,11 @@ from dpsubset.sampling.chain import Norm
 from dpsubset.sampling.directions import Guess, begin, directions_of, guessed_ends, nearer
 from dpsubset.sampling.pairs import no_pairs, pairs_of
 
-GROUPS = ((6,), (3, 8, 10), (0,), (1, 11), (2, 4, 9, 13, 14), (5,), (7, 12))
-CASES = {
-    "inside the ball": {"radius": 50.0, "ridge": 2.0},
-    "the ball is active": {"radius": 0.3, "ridge": 0.1},
-    "no ridge": {"radius": 0.8, "ridge": 0.0},
-}
 ERROR = 1e-6  # of the brute force
 
 
 def case_of(name: str, n: int = 60) -> Blocks:
-    return blocks("squared", 5, groups=GROUPS, size=3, n=n, **CASES[name])
+    return blocks("squared", 5, groups=SEVEN, size=3, n=n, **BALLS[name])
 
 
 def overlapping(name: str) -> Blocks:
@@ -40,7 +34,7 @@ def overlapping(name: str) -> Blocks:
     X = np.sqrt(1.5) * (np.eye(3)[levels] - 1 / 3)
     y = np.clip(0.4 * X[:, 1, 0] + 0.4 * X[:, 4, 1] + 0.2 * rng.normal(size=300), -1, 1)
     groups = tuple(tuple(range(3 * g, 3 * g + 3)) for g in range(7))
-    return Blocks(X.reshape(300, -1), y, groups, 3, **CASES[name])
+    return Blocks(X.reshape(300, -1), y, groups, 3, **BALLS[name])
 
 
 def outside(
@@ -79,7 +73,7 @@ def outside(
 @pytest.mark.parametrize("multiplier", [0.01, 0.7, 40.0])
 @pytest.mark.parametrize("ball", ["l2", "l1"])
 @pytest.mark.parametrize("made", [case_of, overlapping])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", BALLS)
 def test_the_ends_enclose_every_score(
     name: str, made: Callable[[str], Blocks], ball: str, multiplier: float
 ) -> None:
@@ -195,7 +189,7 @@ def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("ball", ["l2", "l1"])
 @pytest.mark.parametrize("epsilon", [0.5, 30.0])
 @pytest.mark.parametrize("made", [case_of, overlapping])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", BALLS)
 def test_every_step_goes_where_the_scores_send_it(
     name: str,
     made: Callable[[str], Blocks],

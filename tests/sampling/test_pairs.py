@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from block_cases import Blocks, blocks, problem_of
+from block_cases import BALLS, SEVEN, Blocks, blocks, problem_of
 
 from dpsubset import MarkovChain
 from dpsubset.privacy import as_randomness
@@ -14,17 +14,11 @@ from dpsubset.sampling import block_chain, pairs
 from dpsubset.sampling.chain import Norm
 from dpsubset.sampling.pairs import gain_of_pairs, pairs_of
 
-GROUPS = ((6,), (3, 8, 10), (0,), (1, 11), (2, 4, 9, 13, 14), (5,), (7, 12))
-CASES = {
-    "inside the ball": {"radius": 50.0, "ridge": 2.0},
-    "the ball is active": {"radius": 0.3, "ridge": 0.1},
-    "no ridge": {"radius": 0.8, "ridge": 0.0},
-}
 ERROR = 1e-6  # of the brute force
 
 
 def case_of(name: str, n: int = 400) -> Blocks:
-    return blocks("squared", 5, groups=GROUPS, size=3, n=n, **CASES[name])
+    return blocks("squared", 5, groups=SEVEN, size=3, n=n, **BALLS[name])
 
 
 def ends_of(case: Blocks, multipliers: Any, ball: str = "l2", broken: Any = None) -> np.ndarray:
@@ -47,7 +41,7 @@ def scores_of(case: Blocks, ball: str) -> np.ndarray:
 
 @pytest.mark.parametrize("multipliers", [(0.0,), (0.7,), (0.0, 40.0)])
 @pytest.mark.parametrize("ball", ["l2", "l1"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", BALLS)
 def test_the_ends_enclose_every_score(name: str, ball: str, multipliers: Any) -> None:
     case = case_of(name)
     ends, scores = ends_of(case, multipliers, ball), scores_of(case, ball)
@@ -116,7 +110,7 @@ def category(name: str) -> Blocks:
     X = np.sqrt(1.5) * (np.eye(3)[levels] - 1 / 3)
     y = np.clip(0.6 * X[:, 1, 0] + 0.2 * rng.normal(size=300), -1, 1)
     groups = tuple(tuple(range(3 * g, 3 * g + 3)) for g in range(6))
-    return Blocks(X.reshape(300, -1), y, groups, 2, **CASES[name])
+    return Blocks(X.reshape(300, -1), y, groups, 2, **BALLS[name])
 
 
 def test_singular_equations_take_a_small_multiplier() -> None:
@@ -134,7 +128,7 @@ def walked(case: Blocks, epsilon: float) -> np.ndarray:
     return mechanism._chains(problem_of(case), 30, as_randomness(np.random.default_rng(4)))[0]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", BALLS)
 def test_steps_by_pairs_are_those_by_scores(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a twin: tables that claim too much send steps elsewhere."""
     case = category(name)

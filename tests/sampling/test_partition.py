@@ -213,3 +213,20 @@ def test_a_tail_of_the_wrong_height_would_be_noticed(monkeypatch) -> None:
     draws = [tuple(race.draw_proportional(partition, source).tolist()) for _ in range(3000)]
     share = np.mean([d in best for d in draws])
     assert share > 2 * np.exp(np.sort(logs)[-3:]).sum()
+
+
+def test_a_refinement_that_makes_pieces_far_heavier_is_no_error(monkeypatch) -> None:
+    """Parts of very wide tables have no cut to inherit: they may weigh e^1000 times as much."""
+    monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", 0)
+    monkeypatch.setattr(MomentCuts, "patience", lambda self, region, *, split: 0.0)
+    partition = Partition(problem(0), 2.0)
+
+    def heavier(self: Partition, index: int) -> None:
+        self._stats[0, index] += 1000.0
+
+    monkeypatch.setattr(Partition, "refine", heavier)
+    heaviest = int(np.argmax(partition.masses))
+    support, _ = partition.pieces[heaviest].draw(as_randomness(0))
+    before = partition._gain
+    partition.rejected(heaviest, support, Verdict(False, 4.0, 4.0))
+    assert partition._gain < before

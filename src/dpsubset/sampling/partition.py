@@ -243,8 +243,9 @@ class Partition:
         before, all_before = piece.log_mass, self._log_mass
         self.refine(index)
         if before > all_before - _SEEN:
-            lost = math.exp(all_before - before) - math.exp(self._log_mass - before)
-            self._gain += _LATELY * (min(max(lost, 0.0), 1.0) - self._gain)
+            after = min(self._log_mass, all_before)  # parts without a cut to inherit may weigh more
+            lost = math.exp(all_before - before) - math.exp(after - before)
+            self._gain += _LATELY * (min(lost, 1.0) - self._gain)
             self._gain = max(self._gain, _LITTLE)
 
     @property
