@@ -58,6 +58,7 @@ class Candidate:
     offset_share: float = 0.0
     ridge: float = 10.0
     window_share: float | str = 0.0
+    row_ridge: float = 0.0
 
     @property
     def labels(self) -> bool:
@@ -69,6 +70,7 @@ class Candidate:
         """How tables call it: the usual ridge and no offset are left out."""
         offset = f", offset {self.offset_share:g}" if self.offset_share else ""
         ridge = f", ridge {self.ridge:g}" if self.ridge != 10.0 else ""
+        ridge += f", {self.row_ridge:g} a row" if self.row_ridge else ""
         window = ", window" if self.window_share else ""
         return f"{self.loss}{window}, radius {self.radius:g}{offset}{ridge}"
 
@@ -80,6 +82,7 @@ class Candidate:
             loss=self.loss,
             radius=self.radius,
             ridge=self.ridge,
+            row_ridge=self.row_ridge,
             offset_share=self.offset_share,
             window_share=self.window_share,
             epsilon=epsilon,

@@ -28,7 +28,8 @@ Rated = dict[Place, float]
 def candidate_of(line: Line) -> Candidate:
     """Return the settings of a line."""
     window = line.get("window_share", 0.0)
-    return Candidate(line["loss"], line["radius"], line["offset_share"], line["ridge"], window)
+    given = line["loss"], line["radius"], line["offset_share"], line["ridge"], window
+    return Candidate(*given, line.get("row_ridge", 0.0))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

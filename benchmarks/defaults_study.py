@@ -70,6 +70,13 @@ VARIANTS = (  # with an offset or another ridge
     Candidate("huber_hinge", 1.0, 0.05),
     Candidate("absolute", 0.5, 0.05),
 )
+BY_ROW = (  # with a ridge for every row
+    Candidate("absolute", 0.5, row_ridge=0.1),
+    Candidate("huber:0.1", 0.5, row_ridge=0.05),
+    Candidate("absolute", 0.5, row_ridge=0.03),
+    Candidate("absolute", 0.5, row_ridge=0.3),
+    Candidate("logistic", 1.0, row_ridge=0.02),
+)
 SIMULATED = (
     *(Candidate(loss) for loss in ("absolute", "huber:0.1", "huber:0.2")),
     Candidate("absolute", 0.5),
@@ -107,6 +114,9 @@ def cells() -> Iterator[Line]:
     yield from _recovery(SIMULATED[-2:])
     yield from _recovery(WINDOWED)
     yield from _real(WINDOWED, 0)
+    yield from _real(BY_ROW, 0)
+    yield from _recovery(BY_ROW[:-1])
+    yield from _real(BY_ROW, 1)
     for seed in range(1, SEEDS):
         yield from _real((*WINDOWED, *NUMBERS, *LABELS), seed)
         yield from _eight(seed - 1)

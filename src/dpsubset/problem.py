@@ -119,6 +119,9 @@ class Problem:
         "huber_hinge" (classification); a parameter may follow a colon, as in "huber:0.1".
     ridge : float
         Weight of the squared norm of the coefficients, for the sum over rows.
+    row_ridge : float
+        The same for every row, added to it: `problem.ridge` is ridge + row_ridge n. A row then
+        moves scores by row_ridge radius^2 more (T47).
     include, exclude : indices
         Features that every support contains, and features that none contains.
     groups : list of lists of columns, optional
@@ -170,6 +173,7 @@ class Problem:
         radius: float,
         loss: str | Loss = "squared",
         ridge: float = 0.0,
+        row_ridge: float = 0.0,
         include: Iterable[int] = (),
         exclude: Iterable[int] = (),
         groups: Sequence[Sequence[int]] | None = None,
@@ -185,7 +189,8 @@ class Problem:
         self.x_bound = positive(x_bound, "x_bound")
         self.y_bound = 1.0 if self.loss.classification else positive(y_bound, "y_bound")
         self.radius = positive(radius, "radius")
-        self.ridge = positive(ridge, "ridge", zero=True)
+        self.fixed_ridge = positive(ridge, "ridge", zero=True)
+        self.row_ridge = positive(row_ridge, "row_ridge", zero=True)
         self.y, self.classes_named = self._read(y, classes)
         self.allowance = Allowance(None)
         self._shared: dict[str, Any] = {}  # what copies of the problem share, made on demand
@@ -199,6 +204,7 @@ class Problem:
             )
         if self.y.size != self.design.n_rows:
             raise InputError("the target and the table have different numbers of rows")
+        self.ridge = self.fixed_ridge + self.row_ridge * self.n_rows
         self.features = Features.of(groups, self.design.n_columns)
         self.design = bounded_blocks(self.design, self.features)
         self._choose(size, include, exclude)
@@ -221,7 +227,8 @@ class Problem:
             "x_bound": self.x_bound,
             "y_bound": self.y_bound,
             "radius": self.radius,
-            "ridge": self.ridge,
+            "ridge": self.fixed_ridge,
+            **({"row_ridge": self.row_ridge} if self.row_ridge else {}),
             "always_include": list(self.include),
             "exclude": list(self.exclude),
         } | ({} if self.false_columns is None else {"false_columns": self.false_columns})
@@ -283,10 +290,11 @@ class Problem:
         counts = "".join(f", {count} {name}" for name, count in fixed.items() if count)
         most = "" if self.false_columns is None else "up to "
         false = f", {self.false_columns:g} false" if most else ""
+        a_row = f" + {self.row_ridge:g} a row" if self.row_ridge else ""
         return (
             f"<Problem: {most}{self.size} of {self.n_columns} {self._called}{counts}{false}; "
             f"loss={self.loss!r}, x_bound={self.x_bound:g}, {y_bound}radius={self.radius:g}, "
-            f"ridge={self.ridge:g}>"
+            f"ridge={self.fixed_ridge:g}{a_row}>"
         )
 
     @property
@@ -348,7 +356,8 @@ class Problem:
             x_bound=self.x_bound,
             y_bound=None if labels else self.y_bound,
             radius=self.radius,
-            ridge=self.ridge,
+            ridge=self.fixed_ridge,
+            row_ridge=self.row_ridge,
             include=self.include,
             exclude=self.exclude,
             groups=self.groups,
@@ -370,12 +379,13 @@ class Problem:
         """
         one_of(rule, "sensitivity rule", RULES)
         t_bound = reach or self.radius * self.x_bound * math.sqrt(self.size)  # of the largest size
+        of_ridge = self.row_ridge * self.radius**2  # T47
         if rule == "paper":
-            return self.loss.published(self.y_bound, t_bound)
-        largest = self.loss.largest(self.y_bound, t_bound)
+            return self.loss.published(self.y_bound, t_bound) + of_ridge
+        largest = self.loss.largest(self.y_bound, t_bound) + of_ridge
         if rule == "largest":
             return largest
-        return max(self.loss.spread(self.y_bound, t_bound), largest / _NARROWEST)
+        return max(self.loss.spread(self.y_bound, t_bound) + of_ridge, largest / _NARROWEST)
 
     def precision(self, rule: str = "tight", reach: float | None = None) -> float:
         """Return the rounding of a score, in units of n times the sensitivity (T19.4)."""
@@ -395,7 +405,7 @@ class Problem:
         if not self.quadratic:
             return max(self.loss.precision, 1.1e-11 + 4 * (k + 2) * _UNIT + scaling)
         t_bound = reach or self.radius * self.x_bound * math.sqrt(self.size)
-        trace = t_bound**2 + (k * self.y_bound**2 if self.ridge else 0.0)
+        trace = t_bound**2 + (k * self.y_bound**2 if self.fixed_ridge + self.row_ridge else 0.0)
         solving = 5 * (3 * k + 1) * _UNIT * trace / (self.y_bound + t_bound) ** 2
         return max(self.loss.precision, 7e-13 + k * _UNIT + solving + scaling)
 

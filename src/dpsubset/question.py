@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ModelQuestion", "Question", "default_loss", "default_radius", "option"]
+__all__ = ["ModelQuestion", "Question", "default_loss", "default_radius", "default_row_ridge", "option"]
 
 MECHANISM_NAMES = (
     "permute-and-flip, exponential, top-r, mistakes; stepwise, which takes bounded time on every "
@@ -44,6 +44,15 @@ def default_radius(labels: bool, windowed: bool = False, size: int = 5) -> float
     if labels:
         return 1.0
     return round(1.5 / (size + 1) ** 0.5, 4) if windowed else 0.5
+
+
+def default_row_ridge(straight: bool) -> float:
+    """Return the ridge of every row where none is given, for losses of numbers with a kink.
+
+    >>> default_row_ridge(straight=True), default_row_ridge(straight=False)
+    (0.05, 0.0)
+    """
+    return 0.05 if straight else 0.0
 
 
 def option(default: Any, group: str, text: str, typed: Any = None) -> Any:
@@ -118,6 +127,12 @@ class Question:
         "without, for labels 1.",
     )
     ridge: float = option(10.0, "question", "Weight of the squared coefficients.")
+    row_ridge: float | None = option(
+        None,
+        "question",
+        "The same for every row, added to --ridge. If not given 0.05 for absolute and quantile "
+        "loss, whose exact draws may not end without it, and 0 for others.",
+    )
     epsilon: float = option(
         1.0,
         "privacy",

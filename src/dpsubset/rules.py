@@ -1,4 +1,4 @@
-"""What is chosen where nothing is said: loss, radius and window, by public rules (T44)."""
+"""What is chosen where nothing is said: loss, radius, ridge and window, by public rules (T44)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 
 from dpsubset.data.target import Target
 from dpsubset.errors import InputError
-from dpsubset.question import WINDOWED, Question, default_loss, default_radius
+from dpsubset.losses import as_loss
+from dpsubset.question import (
+    WINDOWED,
+    Question,
+    default_loss,
+    default_radius,
+    default_row_ridge,
+)
 
 __all__ = ["AUTO", "Ruled", "ruled"]
 
@@ -23,6 +30,7 @@ class Ruled(NamedTuple):
 
     loss: Any
     radius: Any
+    row_ridge: Any
     window_share: Any
     awaiting: tuple[str, ...]
 
@@ -33,7 +41,7 @@ def ruled(
     size: Callable[[], int],
     budget: Callable[[], float | None],
 ) -> Ruled:
-    """Return loss, radius and window of a question: those that were given, the others by rule.
+    """Return loss, radius, ridge and window of a question: as given, the others by rule.
 
     `size` tells the largest size, and may refuse; `budget` epsilon times the number of rows, None
     where public rules do not know it. What is no number is left as it is, to be refused with all
@@ -41,9 +49,11 @@ def ruled(
 
     >>> numbers = Target((0.0, 1.0))
     >>> ruled(Question(), numbers, lambda: 5, lambda: 2000.0)[:3]
-    ('squared', 0.6124, 0.1)
+    ('squared', 0.6124, 0.0)
     >>> ruled(Question(), numbers, lambda: 5, lambda: 500.0)[:3]
     ('huber:0.2', 0.5, 0.0)
+    >>> ruled(Question(loss="absolute"), numbers, lambda: 5, lambda: 500.0)[:3]
+    ('absolute', 0.5, 0.05)
     """
     share: Any = asked.window_share
     awaiting: tuple[str, ...] = ()
@@ -65,7 +75,19 @@ def ruled(
         loss = default_loss(labels, windowed=windowed)
     if radius is None:
         radius = default_radius(labels, windowed=windowed, size=_at_least_one(size))
-    return Ruled(loss, radius, _share(budget()) if share == AUTO else share, awaiting)
+    row_ridge = asked.row_ridge
+    if row_ridge is None:
+        row_ridge = default_row_ridge(_straight(loss))
+    found = _share(budget()) if share == AUTO else share
+    return Ruled(loss, radius, row_ridge, found, awaiting)
+
+
+def _straight(loss: Any) -> bool:
+    """Whether a loss is one of numbers that does not bend; what is no loss will be refused."""
+    with suppress(InputError):
+        known = as_loss(loss)
+        return not (known.bends or known.classification)
+    return False
 
 
 def _at_least_one(size: Callable[[], int]) -> int:

@@ -99,6 +99,7 @@ class Selection(Question):
             lambda: narrowed((0.0, 1.0), self.clip),
             partial(positive, self.radius, "radius"),
             partial(positive, self.ridge, "ridge", zero=True),
+            partial(positive, self.row_ridge, "row_ridge", zero=True),
             partial(yes_or_no, self.intercept, self._called("intercept")),
             lambda: as_loss(self.loss),
             lambda: self._weights,
@@ -129,7 +130,7 @@ class Selection(Question):
                 object.__setattr__(self, name, float(value))
 
     def _settle_loss(self) -> None:
-        """Choose loss, window and radius where nothing is said.
+        """Choose loss, radius, ridge and window where nothing is said.
 
         What depends on the number of rows is chosen anew by `settled`; until then it is unknown.
         """
@@ -137,7 +138,7 @@ class Selection(Question):
         if self.counted is None and found.awaiting:
             given = {name: getattr(self, name) for name in found.awaiting}
             object.__setattr__(self, "given", given)
-        for name in ("loss", "radius", "window_share"):
+        for name in ("loss", "radius", "row_ridge", "window_share"):
             object.__setattr__(self, name, getattr(found, name))
 
     def _budget(self) -> float | None:
@@ -442,6 +443,7 @@ class Selection(Question):
             y_bound=1.0,
             radius=positive(settled.radius, "radius"),
             ridge=self.ridge,
+            row_ridge=settled.row_ridge,
             include=include,
             exclude=self._excluded,
             false_columns=self.false_columns if self.open_size else None,
@@ -464,6 +466,7 @@ class Selection(Question):
             "clip": self.clip,
             "radius": self.radius,
             "ridge": self.ridge,
+            **({"row_ridge": self.row_ridge} if self.row_ridge else {}),
             "intercept": bool(self.intercept),
             "always_include": [schema.label(j) for j in self.included],
             "exclude": [schema.label(j) for j in self._excluded],

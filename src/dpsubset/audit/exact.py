@@ -265,7 +265,8 @@ def _check_alike(first: Problem, other: Problem) -> None:
             problem.exclude,
             problem.false_columns,
         )
-        return (*shape, problem.ridge, repr(problem.loss), problem.public_bounds)
+        ridge = problem.fixed_ridge, problem.row_ridge
+        return (*shape, ridge, repr(problem.loss), problem.public_bounds)
 
     if public(first) != public(other):
         raise InputError(

@@ -235,6 +235,7 @@ def _by_features(
         given["clip"],
         given["ridge"],
         radius=given["radius"],
+        row_ridge=given["row_ridge"],
         window_share=given["window_share"],
         columns=features,
         epsilon=given["epsilon"],

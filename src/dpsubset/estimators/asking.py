@@ -107,6 +107,9 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         1.5 / sqrt(size + 1) within a window, 0.5 without, and 1 for labels.
     ridge : float, default=10.0
         Weight of the coefficients' squared norm.
+    row_ridge : float, default=None
+        The same for every row, added to `ridge`; if not given 0.05 for absolute and quantile loss,
+        whose exact draws may not end without it, and 0 for others.
     always_include, exclude : sequence of names or indices, default=()
         Columns that are part of every selection, and columns that are part of none.
     fit_intercept : bool, default=True
@@ -144,6 +147,7 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     clip: Any = 1.0
     radius: Any = None
     ridge: Any = 10.0
+    row_ridge: Any = None
     always_include: Any = ()
     exclude: Any = ()
     fit_intercept: Any = True

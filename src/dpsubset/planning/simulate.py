@@ -20,7 +20,7 @@ __all__ = ["SHAPES", "Setting", "recovery", "shaped_table"]
 class Setting:
     """Parameters of the selector, and of the tables that it meets.
 
-    Without a loss, a radius or a share for a window these are the selector's own, by its rules.
+    Without a loss, a radius, a ridge for every row or a share for a window these are the selector's own, by its rules.
 
     Parameters
     ----------
@@ -30,6 +30,8 @@ class Setting:
         The central fraction of the bounds that is used.
     ridge : float
         Weight of the squared coefficients.
+    row_ridge : float, optional
+        The same for every row.
     radius : float, optional
         Largest norm of the coefficients.
     window_share : float or "auto", optional
@@ -65,6 +67,7 @@ class Setting:
     clip: float
     ridge: float
     radius: float | None = None
+    row_ridge: float | None = None
     window_share: float | str | None = None
     shape: str = "normal"
     columns: int = 100
@@ -126,6 +129,7 @@ def _selection(setting: Setting, support: tuple[int, ...], seconds: float) -> Se
         radius=setting.radius,
         window_share=setting.window_share,
         ridge=setting.ridge,
+        row_ridge=setting.row_ridge,
         epsilon=setting.epsilon,
         neighbours=setting.neighbours,
         mechanism=setting.mechanism,
