@@ -9,7 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ModelQuestion", "Question", "default_loss", "default_radius", "default_row_ridge", "option"]
+__all__ = [
+    "ModelQuestion",
+    "Question",
+    "default_loss",
+    "default_radius",
+    "default_row_ridge",
+    "option",
+]
 
 MECHANISM_NAMES = (
     "permute-and-flip, exponential, top-r, mistakes; stepwise, which takes bounded time on every "

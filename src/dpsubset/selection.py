@@ -443,7 +443,7 @@ class Selection(Question):
             y_bound=1.0,
             radius=positive(settled.radius, "radius"),
             ridge=self.ridge,
-            row_ridge=settled.row_ridge,
+            row_ridge=positive(settled.row_ridge, "row_ridge", zero=True),
             include=include,
             exclude=self._excluded,
             false_columns=self.false_columns if self.open_size else None,

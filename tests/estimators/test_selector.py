@@ -208,6 +208,7 @@ def test_an_intercept_is_included_and_not_released() -> None:
         y_bound=1.0,
         radius=2.0,
         ridge=10.0,
+        row_ridge=0.05,
         include=[5],
     )
     expected = PermuteAndFlip(200.0).draw(problem, 1, 0)[0]

@@ -20,7 +20,8 @@ __all__ = ["SHAPES", "Setting", "recovery", "shaped_table"]
 class Setting:
     """Parameters of the selector, and of the tables that it meets.
 
-    Without a loss, a radius, a ridge for every row or a share for a window these are the selector's own, by its rules.
+    Without a loss, a radius, a ridge for every row or a share for a window these are the selector's
+    own, by its rules.
 
     Parameters
     ----------
@@ -30,10 +31,10 @@ class Setting:
         The central fraction of the bounds that is used.
     ridge : float
         Weight of the squared coefficients.
-    row_ridge : float, optional
-        The same for every row.
     radius : float, optional
         Largest norm of the coefficients.
+    row_ridge : float, optional
+        The ridge of every row.
     window_share : float or "auto", optional
         The part of epsilon that buys a window of the target.
     shape : {"normal", "uniform", "skewed"}
