@@ -147,7 +147,7 @@ def compared(study: Study, first: Candidate | None = None) -> str:
 
 
 def _plain(candidate: Candidate) -> Candidate:
-    return replace(candidate, offset_share=0.0, ridge=10.0)
+    return replace(candidate, offset_share=0.0, ridge=10.0, row_ridge=0.0)
 
 
 def _spent(line: Line) -> float:

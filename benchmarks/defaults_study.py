@@ -71,6 +71,7 @@ VARIANTS = (  # with an offset or another ridge
     Candidate("absolute", 0.5, 0.05),
 )
 BY_ROW = (  # with a ridge for every row
+    Candidate("absolute", 0.5, row_ridge=0.05),
     Candidate("absolute", 0.5, row_ridge=0.1),
     Candidate("huber:0.1", 0.5, row_ridge=0.05),
     Candidate("absolute", 0.5, row_ridge=0.03),

@@ -24,9 +24,9 @@ class Fitted(NamedTuple):
 
 
 FITTED = {
-    "squared": Fitted(-9.64, 0.32, 0.70, 0.12, 0.23, 2.0),
-    "bent": Fitted(-10.96, 0.71, 0.49, 0.20, 0.21, 2.1),
-    "straight": Fitted(-12.7, 0.81, 0.61, 0.24, 0.44, 3.0),
+    "squared": Fitted(-9.36, 0.28, 0.71, 0.10, 0.20, 1.9),
+    "bent": Fitted(-11.25, 0.73, 0.46, 0.23, 0.19, 2.3),
+    "straight": Fitted(-11.66, 0.69, 0.54, 0.21, 0.28, 2.8),
 }
 _FIT = 1e-7  # seconds of a fit for each of its entries
 
