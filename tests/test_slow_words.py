@@ -36,9 +36,14 @@ def test_easy_settings_are_not_named(rows: int, options: dict) -> None:
 @pytest.mark.parametrize(
     ("rows", "options"),
     [
-        (20_000, {"epsilon": 10.0, "size": 8, "loss": "absolute"}),
+        (20_000, {"epsilon": 10.0, "size": 8, "loss": "absolute", "row_ridge": 0.0}),
+        (50_000, {"epsilon": 10.0, "size": 10, "loss": "absolute"}),
         (50_000, {"epsilon": 10.0, "size": 10, "loss": "huber:0.2"}),
-        (20_000, {"epsilon": 10.0, "size": 8, "loss": "quantile:0.9", "mechanism": "exponential"}),
+        (
+            20_000,
+            {"epsilon": 10.0, "size": 8, "loss": "quantile:0.9", "row_ridge": 0.0}
+            | {"mechanism": "exponential"},
+        ),
         (200, {"epsilon": 10.0, "size": 8, "loss": "squared", "columns": 100_000}),
     ],
 )

@@ -27,6 +27,7 @@ FITTED = {
     "squared": Fitted(-9.36, 0.28, 0.71, 0.10, 0.20, 1.9),
     "bent": Fitted(-11.25, 0.73, 0.46, 0.23, 0.19, 2.3),
     "straight": Fitted(-11.66, 0.69, 0.54, 0.21, 0.28, 2.8),
+    "loose": Fitted(-12.7, 0.81, 0.61, 0.24, 0.44, 3.0),  # of the map before T47
 }
 _FIT = 1e-7  # seconds of a fit for each of its entries
 
@@ -45,13 +46,17 @@ class Duration(NamedTuple):
         return f"{_about(self.usual)} on most tables, {_about(self.long)} or more on some"
 
 
-def kind_of(quadratic: bool, bends: bool) -> str:
+def kind_of(quadratic: bool, bends: bool, loose: bool = False) -> str:
     """Return the kind of a loss whose draws take about as long.
 
-    >>> kind_of(quadratic=False, bends=True)
-    'bent'
+    `loose` is said of one for numbers that does not bend and has no ridge for every row.
+
+    >>> kind_of(quadratic=False, bends=True), kind_of(quadratic=False, bends=False, loose=True)
+    ('bent', 'loose')
     """
-    return "squared" if quadratic else "bent" if bends else "straight"
+    if bends or quadratic:
+        return "squared" if quadratic else "bent"
+    return "loose" if loose else "straight"
 
 
 def expected(

@@ -14,7 +14,6 @@ __all__ = [
     "Question",
     "default_loss",
     "default_radius",
-    "default_row_ridge",
     "option",
 ]
 
@@ -51,15 +50,6 @@ def default_radius(labels: bool, windowed: bool = False, size: int = 5) -> float
     if labels:
         return 1.0
     return round(1.5 / (size + 1) ** 0.5, 4) if windowed else 0.5
-
-
-def default_row_ridge(straight: bool) -> float:
-    """Return the ridge of every row where none is given, for losses of numbers with a kink.
-
-    >>> default_row_ridge(straight=True), default_row_ridge(straight=False)
-    (0.05, 0.0)
-    """
-    return 0.05 if straight else 0.0
 
 
 def option(default: Any, group: str, text: str, typed: Any = None) -> Any:

@@ -9,19 +9,14 @@ from typing import Any, NamedTuple
 from dpsubset.data.target import Target
 from dpsubset.errors import InputError
 from dpsubset.losses import as_loss
-from dpsubset.question import (
-    WINDOWED,
-    Question,
-    default_loss,
-    default_radius,
-    default_row_ridge,
-)
+from dpsubset.question import WINDOWED, Question, default_loss, default_radius
 
-__all__ = ["AUTO", "Ruled", "ruled"]
+__all__ = ["AUTO", "Ruled", "default_row_ridge", "ruled"]
 
 AUTO = "auto"
 _MANY = 1000.0  # epsilon n from which numbers are selected within a window
 _WINDOW = 200.0  # epsilon n that a window needs
+_STRAIGHT = 0.05  # ridge for every row of losses of numbers that do not bend (T47)
 _LEAST_WINDOW, _MOST_WINDOW = 0.001, 0.1  # of epsilon
 
 
@@ -77,17 +72,21 @@ def ruled(
         radius = default_radius(labels, windowed=windowed, size=_at_least_one(size))
     row_ridge = asked.row_ridge
     if row_ridge is None:
-        row_ridge = default_row_ridge(_straight(loss))
+        row_ridge = default_row_ridge(loss)
     found = _share(budget()) if share == AUTO else share
     return Ruled(loss, radius, row_ridge, found, awaiting)
 
 
-def _straight(loss: Any) -> bool:
-    """Whether a loss is one of numbers that does not bend; what is no loss will be refused."""
+def default_row_ridge(loss: Any) -> float:
+    """Return the ridge for every row where none is given; what is no loss will be refused.
+
+    >>> default_row_ridge("absolute"), default_row_ridge("hinge"), default_row_ridge("squared")
+    (0.05, 0.0, 0.0)
+    """
     with suppress(InputError):
         known = as_loss(loss)
-        return not (known.bends or known.classification)
-    return False
+        return 0.0 if known.bends or known.classification else _STRAIGHT
+    return 0.0
 
 
 def _at_least_one(size: Callable[[], int]) -> int:

@@ -45,7 +45,7 @@ from dpsubset.privacy.ledger import LedgerLike, as_ledger
 from dpsubset.problem import Origin, Problem, check_false_columns
 from dpsubset.question import Question
 from dpsubset.records import charging
-from dpsubset.rules import ruled
+from dpsubset.rules import default_row_ridge, ruled
 from dpsubset.wording import check_seed, loss_name, shortfall, with_share
 
 __all__ = ["Selection"]
@@ -528,7 +528,7 @@ class Selection(Question):
             return None
         known = self.public_rows(problem.n_rows)
         found = expected(
-            kind_of(problem.quadratic, loss.bends),
+            kind_of(problem.quadratic, loss.bends, problem.row_ridge < default_row_ridge(loss)),
             _MANY_ROWS if known is None else known,
             self.schema.n_columns,
             self.largest_size,
