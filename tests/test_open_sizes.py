@@ -198,7 +198,8 @@ def test_a_selection_goes_through_plain_values() -> None:
 
 def test_settings_that_may_take_long_name_the_largest_size() -> None:
     schema = Schema.of(None, 60, (0, 10), Target((-10.0, 10.0)))
-    selection = Selection(schema=schema, size="auto", loss="absolute", epsilon=5.0)
+    hard = {"loss": "absolute", "row_ridge": 0.0, "epsilon": 5.0}
+    selection = Selection(schema=schema, size="auto", **hard)
     rows = np.zeros((20_000, 60)), np.zeros(20_000)
     assert "up to 10 columns" in str(selection.slow(selection.problem(Table(*rows))))
 

@@ -52,6 +52,7 @@ def test_hard_settings_are_named_with_a_way_out(rows: int, options: dict) -> Non
     assert told is not None
     assert "stepwise" in told
     assert "on most tables" in told
+    assert ("row_ridge" in told) == ("row_ridge" in options)
 
 
 def test_the_words_do_not_tell_how_many_rows_there_are() -> None:

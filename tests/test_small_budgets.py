@@ -312,9 +312,8 @@ def test_rows_serve_other_rules_too() -> None:
     for rows, said in ((100, False), (10**6, True), (None, True)):
         lines = {f"x{j}": [-1, 1] for j in range(60)}
         wide = Schema.from_dict({"columns": lines, "target": {"bounds": [0, 1]}, "rows": rows})
-        asked = Selection(
-            schema=wide, size=8, epsilon=5.0, loss="absolute", neighbours="add-remove"
-        )
+        hard = {"size": 8, "epsilon": 5.0, "loss": "absolute", "row_ridge": 0.0}
+        asked = Selection(schema=wide, neighbours="add-remove", **hard)
         assert (asked.slow(asked.rehearsal()) is not None) == said
     for wrong in ({"rows": 5}, {"tolerance": 0.1, "rows": 0}, {"tolerance": 0.1}):
         with pytest.raises(InputError, match="rows"):

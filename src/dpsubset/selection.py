@@ -527,8 +527,9 @@ class Selection(Question):
         if not isinstance(made, (PermuteAndFlip, Exponential)):
             return None
         known = self.public_rows(problem.n_rows)
+        loose = problem.row_ridge < default_row_ridge(loss)
         found = expected(
-            kind_of(problem.quadratic, loss.bends, problem.row_ridge < default_row_ridge(loss)),
+            kind_of(problem.quadratic, loss.bends, loose),
             _MANY_ROWS if known is None else known,
             self.schema.n_columns,
             self.largest_size,
@@ -540,6 +541,7 @@ class Selection(Question):
         columns = f"{'up to ' if self.open_size else ''}{self.largest_size} columns"
         asked = f"{columns} at epsilon {made.epsilon:g} with {loss.name} loss"
         other = "" if loss.bends else ", or a loss that bends (huber:0.2, logistic),"
+        other = f", a ridge for every row (row_ridge){other}" if loose else other
         return (
             f"an exact draw of {asked} takes {found}; "
             f"the mechanism stepwise{other} takes less (docs/mechanisms.md)"
