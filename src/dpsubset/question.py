@@ -127,8 +127,8 @@ class Question:
     row_ridge: float | None = option(
         None,
         "question",
-        "The same for every row, added to --ridge. If not given 0.05 for absolute and quantile "
-        "loss, whose exact draws may not end without it, and 0 for others.",
+        "Weight of the squared coefficients for every row, added to --ridge. If not given 0.05 for "
+        "absolute and quantile loss, whose exact draws may not end without it, and 0 for others.",
     )
     epsilon: float = option(
         1.0,

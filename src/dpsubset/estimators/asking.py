@@ -108,8 +108,8 @@ class Asking(BaseEstimator):  # type: ignore[misc]
     ridge : float, default=10.0
         Weight of the coefficients' squared norm.
     row_ridge : float, default=None
-        The same for every row, added to `ridge`; if not given 0.05 for absolute and quantile loss,
-        whose exact draws may not end without it, and 0 for others.
+        Weight of that norm for every row, added to `ridge`; if not given 0.05 for absolute and
+        quantile loss, whose exact draws may not end without it, and 0 for others.
     always_include, exclude : sequence of names or indices, default=()
         Columns that are part of every selection, and columns that are part of none.
     fit_intercept : bool, default=True
