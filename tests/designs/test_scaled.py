@@ -20,7 +20,7 @@ def test_it_is_the_scaled_table(monkeypatch, kind: str, at_once: int, held: bool
     X = np.clip(X.astype(np.float32).astype(float) if kind == "float32" else X, -1, 1)
     scale = rng.random(40) * (rng.random(40) < 0.7)
     inner = as_design(given, bound=1.0, partner=np.zeros(40))
-    design = ScaledDesign(inner, scale, inner.take(np.arange(6)) if held else None)
+    design = ScaledDesign(inner, scale, inner.take(np.arange(6)).T if held else None)
     table = X * scale[:, None]
     assert (design.n_rows, design.n_columns, design.bound) == (40, 6, scale.max())
     columns = np.array([4, 0])

@@ -27,7 +27,6 @@ from dpsubset.problem import Problem
 __all__ = ["BendingCuts"]
 
 _MOST = 12  # minorants that are held; the oldest but one goes
-_COMPARED = 3  # descents over dual points before it is known whether they are of use
 _EVENS = 16  # minorants of one curvature that are held
 _DESCENT = 4e-5  # seconds of a refinement by fits, for each row
 _SHORT_DESCENT = 2e-6  # the same of losses that are straight but for a piece of a parabola
@@ -66,7 +65,7 @@ class BendingCuts(DualCuts):
         self._below: list[MomentCuts] = []
         self._seen: set[tuple[int, ...]] = set()
         self._evens: OrderedDict[tuple[int, ...], tuple[MomentCuts, float] | None] = OrderedDict()
-        self._compared = self._won = 0
+        self._duals, self._won = True, False  # whether descents over dual points are tried, and won
         self._mixed: list[MomentCuts] = []  # expanded at the coefficients of envelopes
         self._calls = 0
         each = 8 * min(problem.features.n_columns, 2048) ** 2 + 16 * problem.n_rows
@@ -199,12 +198,12 @@ class BendingCuts(DualCuts):
         self._calls += 1
         if self.problem.gram.affordable and self._calls.bit_count() == 1:  # 1, 2, 4, 8, ...
             best = self._expand_mixture(best, mixture, kappa, guess)
-        if not self._mixed and (self._compared < _COMPARED or self._won):
+        if not self._mixed and self._duals:
             dual = super().optimised(super().bound(region), kappa, guess, worst=worst, near=near)
-            self._compared += 1
-            if mass(dual) < mass(best) - _BETTER:
-                self._won += 1
-                best = dual
+            better = mass(dual) < mass(best) - _BETTER
+            self._duals = better or self._won
+            self._won = self._won or better
+            best = dual if better else best
         return best
 
     def _expand_mixture(

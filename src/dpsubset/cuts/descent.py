@@ -19,6 +19,7 @@ from dpsubset.cuts.symmetric import inclusion
 __all__ = ["descend"]
 
 _FIRST = 10  # steps with all rows
+_LOOK = 5  # steps after which it is asked whether they gained enough
 _ROUNDS = 3  # choices of the rows that are near a bend
 _MANY = 1000  # rows from which it pays to leave some out
 _MOST = 0.4  # share of the rows that may be near
@@ -77,8 +78,9 @@ def descend(  # type: ignore[no-untyped-def]
     """Improve the dual point `a`, in place, for supports of `inside` features and t of the others.
 
     `table` holds a column a row, those inside first, `places` the feature of each, in order;
-    `rule` = (ridge, radius, kappa). Ends after `most` steps, when ten steps gain less than
-    `enough`, at the `target` (a log mass over the table's features), or when the watch is late.
+    `rule` = (ridge, radius, kappa). Ends after `most` steps, when steps gain less than `enough`
+    for every ten of them, at the `target` (a log mass over the table's features), or when the
+    watch is late.
 
     Where the loss is `straight` but for its kinks, a row far from one keeps its slope, and most
     steps are made without it: whatever is chosen here, every dual point is valid.
@@ -230,8 +232,8 @@ def _steps(  # type: ignore[no-untyped-def]
         step *= 1.2
         if best <= target:
             return best, 0
-        if iteration % 10 == 9:
-            if mark - best < enough:
+        if iteration % _LOOK == _LOOK - 1:
+            if mark - best < enough * _LOOK / 10:
                 return best, 0
             mark = best
     return best, most

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,6 @@ _LOST = 1e-11  # of the largest loss over the squared range, for the rounding of
 _WIDE = 2e9  # entries of a table whose rows are not looked at one by one
 _EVEN = 0.3  # of the mean curvature: rows with less make one curvature for all of no use
 _AT_ONCE = 1 << 22  # entries of the table that are looked at together
-_HELD = 1 << 23  # entries of a table that is held, mapped, for many expansions
 
 
 def reach(problem: Problem) -> Floats:
@@ -101,15 +99,8 @@ class Expansions:
 
     def mixed(self, columns: NDArray[np.intp], beta: Floats) -> Problem:
         """Return one that is expanded at any coefficients on some columns."""
-        return Minorant(self._problem, columns, beta, self._limit, self._table)
-
-    @cached_property
-    def _table(self) -> Floats | None:
-        """All columns, mapped once for all expansions, unless they take much memory."""
-        n, p = self._problem.n_rows, self._problem.features.n_columns
-        if n * p > _HELD:
-            return None
-        return np.ascontiguousarray(self._problem.design.take(np.arange(p)))
+        whole = self._problem.columns.whole()  # mapped once for all expansions
+        return Minorant(self._problem, columns, beta, self._limit, whole)
 
 
 class Minorant(Problem):
@@ -125,7 +116,7 @@ class Minorant(Problem):
         columns: NDArray[np.intp],
         beta: Floats,
         limit: Floats,
-        held: Floats | None = None,
+        whole: Floats | None = None,
     ) -> None:
         self.__dict__.update(copy.copy(problem).__dict__)
         for name in ("gram", "columns", "correlations", "energy"):
@@ -135,7 +126,7 @@ class Minorant(Problem):
         table = problem.columns.rows(columns)
         t0 = beta @ table
         value, slope, gamma = row_curvature(problem, t0, limit)
-        self.design = ScaledDesign(problem.design, np.sqrt(gamma), held)
+        self.design = ScaledDesign(problem.design, np.sqrt(gamma), whole)
         bent = gamma * t0
         # value - slope t0 + gamma t0^2 + (slope - 2 gamma t0) t + gamma t^2, written around 0.
         self._shared["gram"] = Gram(self.design)

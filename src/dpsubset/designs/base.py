@@ -83,8 +83,10 @@ class _WithOnes(Design):
 
     def take(self, columns: Columns) -> Floats:
         index = np.asarray(columns, dtype=np.intp)
-        out = np.full((self.n_rows, index.size), self.bound)
         inside = index < self._inner.n_columns
+        if inside.all():
+            return self._inner.take(index)
+        out = np.full((self.n_rows, index.size), self.bound)
         out[:, inside] = self._inner.take(index[inside])
         return out
 

@@ -12,7 +12,8 @@ from dpsubset.designs.base import Design
 
 __all__ = ["ColumnCache"]
 
-_MEMORY = 128 << 20
+_MEMORY = 256 << 20
+_AT_ONCE = 1 << 22  # entries that are fetched together
 
 
 class ColumnCache:
@@ -61,6 +62,22 @@ class ColumnCache:
     @property
     def store(self) -> Floats:
         """The columns at their places."""
+        return self._store
+
+    def whole(self) -> Floats | None:
+        """Return X', if there is room for all of it; the places of its columns do not change."""
+        p = self._design.n_columns
+        if self._store.shape[0] < p:
+            return None
+        if self._used < p or not np.array_equal(self._place, np.arange(p)):
+            if self._lent:  # another thread may still read it
+                self._store, self._lent = np.empty_like(self._store), False
+            step = max(1, _AT_ONCE // max(self._design.n_rows, 1))
+            for first in range(0, p, step):
+                some = np.arange(first, min(first + step, p))
+                self._store[some] = self._design.take(some).T
+            self._place[:] = np.arange(p)
+            self._used = p
         return self._store
 
     def places(self, index: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -82,9 +82,14 @@ def add_blocks(out: Floats, part: Callable[[slice], Floats], n: int, work: float
     """Add what a function makes of each block of n rows, in order; `work` is the cost of a row."""
     blocks = list(row_blocks(n))
     together = cores() if blocks and work * (blocks[0].stop - blocks[0].start) > _DEAR else 1
-    for first in range(0, len(blocks), together):
-        for made in mapped(part, blocks[first : first + together]):
-            out += made
+    if min(together, len(blocks)) < 2:
+        for rows in blocks:
+            out += part(rows)
+        return
+    with ThreadPoolExecutor(together) as pool:
+        for first in range(0, len(blocks), together):
+            for made in pool.map(part, blocks[first : first + together]):
+                out += made
 
 
 def check_jobs(jobs: Any, name: str) -> int | None:

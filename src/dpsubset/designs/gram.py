@@ -61,7 +61,7 @@ class Gram:
     @cached_property
     def diagonal(self) -> Floats:
         """The squared norms of the columns."""
-        return self._design.square_norms()
+        return self._design.square_norms() if self._full is None else self._full.diagonal().copy()
 
     @property
     def affordable(self) -> bool:

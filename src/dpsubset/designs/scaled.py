@@ -20,7 +20,7 @@ _FEWEST = 64  # columns of a block that is worth the time to take it again and a
 class ScaledDesign(Design):
     """The rows of another design, each times a number.
 
-    `table` holds all columns of the other one, where who makes many of these has kept them.
+    `table` holds all columns of the other one, one a row, where who makes many of these has them.
     """
 
     def __init__(self, inner: Design, scale: Floats, table: Floats | None = None) -> None:
@@ -34,7 +34,7 @@ class ScaledDesign(Design):
         """Return the columns, scaled."""
         if self._table is None:
             return self._inner.take(columns) * self._scale[:, None]
-        return self._table[:, np.asarray(columns, dtype=np.intp)] * self._scale[:, None]
+        return (self._table[np.asarray(columns, dtype=np.intp)] * self._scale).T
 
     def correlate(self, vectors: Floats) -> Floats:
         """Return the products with vectors."""
@@ -45,7 +45,7 @@ class ScaledDesign(Design):
         """Return the squared norm of every column."""
         if self._table is not None:
             weights = self._scale**2
-            parts = (weights[rows] @ self._table[rows] ** 2 for rows in row_blocks(self.n_rows))
+            parts = (self._table[:, rows] ** 2 @ weights[rows] for rows in row_blocks(self.n_rows))
             return np.asarray(sum(parts, start=np.zeros(self.n_columns)))
         out = np.empty(self.n_columns)
         step = max(1, _AT_ONCE // max(self.n_rows, 1))
@@ -86,8 +86,8 @@ class ScaledDesign(Design):
             assert self._table is not None
             if between is not None:
                 between()
-            block = self._table[rows] * self._scale[rows, None]
-            return np.asarray(block.T @ block)
+            block = self._table[:, rows] * self._scale[rows]
+            return np.asarray(block @ block.T)
 
         add_blocks(out, part, self.n_rows, float(self.n_columns**2))
         return out

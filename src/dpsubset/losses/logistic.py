@@ -57,23 +57,20 @@ class Logistic(Loss):
     ) -> None:
         width = 1.0 / sigma
         for i in range(y.size):
+            # The minimiser's margin is a root of m - margin - width q(m), which is concave above 0
+            # and convex below: Newton's steps from 0, or between 0 and the root, never pass it.
             margin = y[i] * w[i]
-            low, high = margin, margin + width  # where the envelope's own minimiser lies
-            m = low
-            for trial in range(100):
+            m = (margin + 0.5 * width) / (1.0 + 0.25 * width)
+            above = m > 0.0
+            m = max(m, margin) if above else min(m, margin + width)
+            for _ in range(100):
                 e = np.exp(-abs(m))
                 q = (e if m > 0.0 else 1.0) / (1.0 + e)  # minus the slope at margin m
                 bend = e / ((1.0 + e) * (1.0 + e))
                 off = m - margin - width * q
-                if off > 0.0:
-                    high = m
-                else:
-                    low = m
-                if abs(off) <= 1e-14 * (abs(m) + width) or not high - low > 1e-15 * abs(m):
+                if abs(off) <= 1e-14 * (abs(m) + width) or (off > 0.0) == above:
                     break
                 m -= off / (1.0 + width * bend)
-                if trial % 4 == 3 or not low < m < high:
-                    m = 0.5 * (low + high)
             value[i] = np.log1p(e) + max(-m, 0.0) + 0.5 * width * q * q
             slope[i] = -q * y[i]
             curve[i] = bend / (1.0 + width * bend)

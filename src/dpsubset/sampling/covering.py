@@ -270,6 +270,7 @@ class Covering:
 
     def _add(self, below: Problem, support: NDArray[np.intp]) -> None:
         """Take a form of moments, with the multiplier of a support."""
+        below.gram.full(below.between)  # all else follows from it
         self._multipliers.append(self._multiplier(below, support))
         form, across = self._reduced(below, self._multipliers[-1])
         self._forms.append(form)
