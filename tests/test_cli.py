@@ -368,7 +368,7 @@ def test_losses_that_do_not_fit_the_target(classes: Path) -> None:
     refused("other than the two classes", "--loss", "hinge", "--classes", "no,yes")
     refused("other than the two classes", "--loss", "hinge", "--classes", "0,1")
     (classes / "b.toml").write_text(BOUNDS)
-    refused("classification loss, hinge or logistic", "--loss", "squared")
+    refused("loss for labels, brier or logistic", "--loss", "squared")
     frame = pl.read_csv(classes / "t.csv").filter(pl.col("y") == "no")
     frame.write_csv(classes / "t.csv")
     frame.write_parquet(classes / "t.parquet")
@@ -414,7 +414,8 @@ BAD_OPTIONS = [
     (["--sensitivity", "loose"], "sensitivity"),
     (
         ["--loss", "cubic"],
-        "allowed: absolute, hinge, huber, huber_hinge, huber_logistic, logistic, quantile, squared",
+        "allowed: absolute, brier, hinge, huber, huber_hinge, huber_logistic, logistic, quantile, "
+        "squared",
     ),
     (["--loss", "huber:x"], "huber:x"),
     (["--loss", "hinge:2"], "hinge:2"),

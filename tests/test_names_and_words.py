@@ -66,7 +66,7 @@ def test_classes_may_hold_commas(typed: list[str]) -> None:
     for classes in (["--classes", '"x,1",z'], ["--classes", '"x,1"', "--classes", "z"]):
         told = asked(typed, *features, *classes)
         assert told["asked"]["classes"] == ["x,1", "z"]
-        assert told["asked"]["loss"] == "logistic"
+        assert told["asked"]["loss"] == "brier"
 
 
 def test_a_name_as_typed_is_meant_where_its_parts_are_not_known() -> None:
@@ -79,13 +79,13 @@ def test_a_name_as_typed_is_meant_where_its_parts_are_not_known() -> None:
             listed([wrong], "--exclude", ["a"])
 
 
-def test_labels_without_a_loss_have_logistic(typed: list[str]) -> None:
+def test_labels_without_a_loss_have_brier(typed: list[str]) -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (300, 3))
     y = np.where(X[:, 1] > 0, "yes", "no")
     shape: dict[str, Any] = {"n_features_to_select": 1, "bounds_X": (-1, 1), "epsilon": 20.0}
     selector = SubsetSelector(classes=("no", "yes"), **shape).fit(X, y)
-    assert selector.release_.asked["loss"] == "logistic"
+    assert selector.release_.asked["loss"] == "brier"
     assert (
         SubsetSelector(bounds_y=(-1, 1), **shape | {"epsilon": 3.0})
         .fit(X, X[:, 1])
@@ -94,7 +94,7 @@ def test_labels_without_a_loss_have_logistic(typed: list[str]) -> None:
     )
     model = SubsetClassifier(classes=("no", "yes"), **shape).fit(X, y)
     assert model.get_params()["loss"] is None
-    with pytest.raises(InputError, match="--classes is for the classification"):
+    with pytest.raises(InputError, match="--classes is for the losses of labels"):
         two_classes(["a", "b"], Squared())
 
 

@@ -34,7 +34,7 @@ GOOD = {"size": 2, "x_bound": 1.0, "y_bound": 1.0, "radius": 1.0}
         ({"radius": np.float32(np.inf)}, "radius"),
         ({"ridge": -1e-9}, "ridge"),
         ({"ridge": np.nan}, "ridge"),
-        ({"loss": "l0"}, "allowed: absolute, hinge"),
+        ({"loss": "l0"}, "allowed: absolute, brier, hinge"),
         ({"groups": [[0, 1], [2], [3]]}, "every column in exactly one"),
     ],
 )

@@ -366,7 +366,7 @@ def test_text_for_a_loss_of_numbers_hints_at_the_other_losses(tmp_path: Path) ->
     frame.write_csv(tmp_path / "t.csv")
     frame.write_parquet(tmp_path / "t.parquet")
     for name in ("t.csv", "t.parquet"):
-        assert "classification loss, hinge or logistic" in refusal(tmp_path / name)
+        assert "loss for labels, brier or logistic" in refusal(tmp_path / name)
 
 
 def test_names_of_classes() -> None:

@@ -30,6 +30,7 @@ from dpsubset.errors import InputError, UnprovenError, without_context
 from dpsubset.labels import Labels, as_labels
 from dpsubset.limits import Allowance
 from dpsubset.losses import Fit, Loss, Weighted, as_loss
+from dpsubset.losses.brier import Brier
 from dpsubset.losses.squared import Squared, fit_moments
 from dpsubset.losses.weighted import weights_by_class
 
@@ -115,7 +116,7 @@ class Problem:
     radius : float
         Coefficients have Euclidean norm at most this.
     loss : str or Loss
-        "squared", "absolute", "huber", "quantile" (regression), "hinge", "logistic",
+        "squared", "absolute", "huber", "quantile" (regression), "brier", "hinge", "logistic",
         "huber_hinge" (classification); a parameter may follow a colon, as in "huber:0.1".
     ridge : float
         Weight of the squared norm of the coefficients, for the sum over rows.
@@ -456,7 +457,7 @@ class Problem:
     @property
     def quadratic(self) -> bool:
         """Whether scores follow from the moments X'X, X'y and y'y alone."""
-        return type(self.loss) is Squared
+        return type(self.loss) in (Squared, Brier)
 
     @property
     def scored_entries(self) -> int:

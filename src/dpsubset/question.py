@@ -28,28 +28,37 @@ MECHANISM_NAMES = (
 WINDOWED = ("permute-and-flip", "exponential", "stepwise")  # mechanisms with a window by default
 
 
-def default_loss(labels: bool, windowed: bool = False) -> str:
-    """Return the loss of a selection where none is named.
+def default_loss(labels: bool, windowed: bool = False, offset: bool = False) -> str:
+    """Return the loss of a selection where none is named; an offset of labels is of log odds.
 
     >>> default_loss(labels=True), default_loss(labels=False, windowed=True)
-    ('logistic', 'squared')
+    ('brier', 'squared')
+    >>> default_loss(labels=True, offset=True)
+    'logistic'
     """
     if labels:
-        return "logistic"
+        return "logistic" if offset else "brier"
     return "squared" if windowed else "huber:0.2"
 
 
-def default_radius(labels: bool, windowed: bool = False, size: int = 5) -> float:
+def default_radius(loss: Any, labels: bool, windowed: bool = False, size: int = 5) -> float:
     """Return the largest norm of the coefficients where none is given.
 
-    Within a window predictions stay within one and a half of its half width, whatever the size.
+    Whatever the size, predictions of labels by brier stay between the labels, and those within a
+    window within one and a half of its half width.
 
-    >>> default_radius(labels=False), default_radius(labels=False, windowed=True, size=8)
-    (0.5, 0.5)
+    >>> default_radius("brier", labels=True, size=3), default_radius("logistic", labels=True)
+    (0.5, 1.0)
+    >>> default_radius("huber:0.2", labels=False)
+    0.5
+    >>> default_radius("squared", labels=False, windowed=True, size=8)
+    0.5
     """
-    if labels:
+    if labels and loss != "brier":
         return 1.0
-    return round(1.5 / (size + 1) ** 0.5, 4) if windowed else 0.5
+    if labels or windowed:
+        return float(round((1.0 if labels else 1.5) / (size + 1) ** 0.5, 4))
+    return 0.5
 
 
 def option(default: Any, group: str, text: str, typed: Any = None) -> Any:
@@ -85,10 +94,10 @@ class Question:
         None,
         "question",
         "For a target of numbers: squared, absolute, quantile, huber, with a parameter as in "
-        "quantile:0.9 and huber:0.1. For two classes: hinge, logistic, huber_hinge; the target "
-        "needs no bounds then. If not given: logistic where classes are named; for numbers "
-        "huber:0.2, and squared within a private window (--window-share) from epsilon n = 1000 on "
-        "or where n is private.",
+        "quantile:0.9 and huber:0.1. For two classes: brier, hinge, logistic, huber_hinge; the "
+        "target needs no bounds then. If not given: brier where classes are named (logistic with "
+        "--offset-share); for numbers huber:0.2, and squared within a private window "
+        "(--window-share) from epsilon n = 1000 on or where n is private.",
         str | None,
     )
     class_weights: Any = option(
@@ -121,7 +130,7 @@ class Question:
         None,
         "question",
         "Largest norm of the coefficients; if not given 1.5 / sqrt(size + 1) within a window, 0.5 "
-        "without, for labels 1.",
+        "without; for labels 1 / sqrt(size + 1) by brier, 1 by other losses.",
     )
     ridge: float = option(10.0, "question", "Weight of the squared coefficients.")
     row_ridge: float | None = option(

@@ -49,6 +49,8 @@ def ruled(
     ('huber:0.2', 0.5, 0.0)
     >>> ruled(Question(loss="absolute"), numbers, lambda: 5, lambda: 500.0)[:3]
     ('absolute', 0.5, 0.05)
+    >>> ruled(Question(), Target(None, ("no", "yes")), lambda: 5, lambda: 500.0)[:3]
+    ('brier', 0.4082, 0.0)
     """
     share: Any = asked.window_share
     awaiting: tuple[str, ...] = ()
@@ -67,9 +69,10 @@ def ruled(
     windowed = share != 0
     loss, radius = asked.loss, asked.radius
     if loss is None:
-        loss = default_loss(labels, windowed=windowed)
+        loss = default_loss(labels, windowed=windowed, offset=asked.offset_share != 0)
     if radius is None:
-        radius = default_radius(labels, windowed=windowed, size=_at_least_one(size))
+        name = getattr(loss, "name", loss)
+        radius = default_radius(name, labels, windowed=windowed, size=_at_least_one(size))
     row_ridge = asked.row_ridge
     if row_ridge is None:
         row_ridge = default_row_ridge(loss)

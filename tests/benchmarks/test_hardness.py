@@ -124,7 +124,7 @@ def test_a_question_has_the_defaults_of_a_user() -> None:
     selection = selection_of(SMALL, table_of(SMALL))
     settled = selection.settled(100)
     assert settled.loss == default_loss(labels=False)
-    assert settled.radius == default_radius(labels=False)
+    assert settled.radius == default_radius(settled.loss, labels=False)
     for name in ("ridge", "clip", "intercept", "sensitivity"):
         assert getattr(selection, name) == getattr(Question(), name)
     assert selection_of(replace(SMALL, loss="huber"), table_of(SMALL)).loss == "huber"

@@ -245,7 +245,7 @@ class Unregistered(Huber):
 
 
 BAD_LOSSES: list[tuple[Any, str]] = [
-    ("cubic", "unknown loss 'cubic'; allowed: absolute, hinge"),
+    ("cubic", "unknown loss 'cubic'; allowed: absolute, brier, hinge"),
     ("huber:x", "huber:x"),
     ("huber:-1", "c must be a number"),
     ("hinge:1", "hinge:1"),
@@ -358,7 +358,7 @@ def test_a_target_of_text_hints_at_the_classification_losses(labels: Any) -> Non
     X, _ = table(20)
     for loss in ("squared", "absolute"):
         text = refusal(selector(loss=loss, bounds_y=(-1, 1)), X, labels)
-        assert "classification loss, hinge or logistic" in text
+        assert "loss for labels, brier or logistic" in text
 
 
 def test_no_refusal_depends_on_the_number_of_rows() -> None:

@@ -10,6 +10,7 @@ from numba import config
 from dpsubset.arrays import Floats
 from dpsubset.losses import (
     Absolute,
+    Brier,
     Hinge,
     Huber,
     HuberHinge,
@@ -48,6 +49,7 @@ CASES = [
     Case(Quantile(0.9), lambda y: (-0.9, 1.0 - 0.9)),
     Case(Huber(0.1), lambda y: (-0.2, 0.2)),
     Case(Huber(5), lambda y: (-10.0, 10.0)),
+    Case(Brier(), lambda y: (-inf, inf)),
     Case(Hinge(), _labels),
     Case(HuberHinge(0.5), _labels),
     Case(HuberHinge(2.0), _labels),

@@ -136,7 +136,7 @@ def program(loss: Loss) -> Callable[[Floats, Floats], Conic]:
         return huber_hinge(loss.h)
     if isinstance(loss, HuberLogistic):
         return huber_logistic(loss.margin)
-    return {"squared": squared, "hinge": hinge, "logistic": logistic}[loss.name]
+    return {"squared": squared, "brier": squared, "hinge": hinge, "logistic": logistic}[loss.name]
 
 
 def settings() -> clarabel.DefaultSettings:
@@ -247,6 +247,7 @@ def test_scores_agree_with_a_modelling_language(case: Case) -> None:
         t = X @ beta
         losses = {
             "squared": lambda t=t, y=y: cvxpy.sum_squares(y - t),
+            "brier": lambda t=t, y=y: cvxpy.sum_squares(y - t),
             "absolute": lambda t=t, y=y: cvxpy.norm1(y - t),
             "quantile": lambda t=t, y=y: cvxpy.sum(
                 cvxpy.maximum(case.loss.parameters[0] * (y - t), case.loss.parameters[1] * (t - y))

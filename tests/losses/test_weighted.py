@@ -36,11 +36,11 @@ from dpsubset.coefficients import ObjectivePerturbation
 from dpsubset.cuts.minorant import row_curvature
 from dpsubset.errors import InputError
 from dpsubset.labels import Labels
-from dpsubset.losses import Hinge, HuberHinge, Logistic, Loss, Offset, Weighted, check
+from dpsubset.losses import Brier, Hinge, HuberHinge, Logistic, Loss, Offset, Weighted, check
 from dpsubset.mechanisms.offset import PrivateOffset, moved, with_target
 
 RELATIONS = ("replace-one", "add-remove")
-PLAIN: tuple[Loss, ...] = (Logistic(), Hinge(), HuberHinge(0.5))
+PLAIN: tuple[Loss, ...] = (Logistic(), Hinge(), HuberHinge(0.5), Brier())
 LOSSES = (*PLAIN, Offset(Logistic(), -2.0), Offset(Hinge(), 0.7))
 WEIGHTS = ((1.0, 5.0), (0.4, 0.05))
 
@@ -339,7 +339,7 @@ def test_estimators_and_the_command_take_weights(tmp_path: Path) -> None:
     assert (heavy.predict(X) == "yes").mean() > 1.5 * (plain.predict(X) == "yes").mean()
     selector = SubsetSelector(class_weights=(1, 8), **shape, **named).fit(X, y)
     assert selector.release_.asked["class_weights"] == {"no": 1.0, "yes": 8.0}
-    assert selector.release_.asked["loss"] == "logistic"
+    assert selector.release_.asked["loss"] == "brier"
     pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y).to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "b.toml").write_text("[columns]\na = [-1, 1]\nb = [-1, 1]\nc = [-1, 1]\n")
     typed = [str(tmp_path / "t.csv"), "--target", "y", "--bounds", str(tmp_path / "b.toml")]

@@ -39,6 +39,7 @@ LOSSES: tuple[Any, ...] = (
     "huber:0.1",
     "huber:0.7",
     "huber:5",
+    "brier",
     "hinge",
     "logistic",
     "huber_hinge:0.2",
@@ -194,7 +195,8 @@ def corner_problems(loss: Any, radius: float, size: int, neighbours: str) -> lis
     lead = np.repeat(pull, 8, axis=0)
     lead[:, size:-1] = 0.0
     rows = np.vstack([pull, lead])
-    good = 1.0 if kind.classification else min(1.0, 1.0 / reach)
+    least_at_end = kind.classification and kind.name != "brier"
+    good = 1.0 if least_at_end else min(1.0, 1.0 / reach)
     sign = 1.0
     if isinstance(kind, Offset) or (isinstance(kind, Quantile) and kind.tau > 0.5):
         sign = -1.0  # the target that a row's loss moves most for

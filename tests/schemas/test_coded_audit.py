@@ -35,7 +35,16 @@ TARGETS: dict[str, Any] = {
     "filled": {"bounds": [-1, 1], "missing": 1},
     "labels": {"classes": ["no", "yes"]},
 }
-LOSSES = ["squared", "absolute", "quantile:0.8", "huber:0.2", "hinge", "logistic", "huber_hinge"]
+LOSSES = [
+    "squared",
+    "absolute",
+    "quantile:0.8",
+    "huber:0.2",
+    "brier",
+    "hinge",
+    "logistic",
+    "huber_hinge",
+]
 
 
 EITHER = pytest.mark.parametrize("lines", [SINGLE, BLOCKS], ids=["single", "blocks"])

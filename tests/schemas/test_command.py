@@ -116,8 +116,8 @@ def test_a_target_and_classes_come_from_the_schema(folder: Path) -> None:
     (folder / "s.toml").write_text(text)
     (folder / "t.csv").write_text(CSV.replace("1.0", "no").replace("2.0", "yes"))
     mistake(select(folder, "--loss", "huber"), "choose a loss")
-    found = select(folder, "--json")  # logistic, since there are classes
-    assert json.loads(found.stdout)["asked"]["loss"] == "logistic"
+    found = select(folder, "--json")  # brier, since there are classes
+    assert json.loads(found.stdout)["asked"]["loss"] == "brier"
     assert json.loads(found.stdout)["asked"]["classes"] == ["no", "yes"]
     (folder / "s.toml").write_text(SCHEMA.replace("[target]\nname", "[target]\n#"))
     mistake(select(folder), "--target is missing")

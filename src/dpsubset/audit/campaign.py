@@ -40,7 +40,16 @@ from dpsubset.problem import Problem
 
 __all__ = ["AUDITED", "LOSSES", "Finding", "campaign"]
 
-LOSSES = ("squared", "absolute", "quantile:0.8", "huber", "hinge", "logistic", "huber_hinge")
+LOSSES = (
+    "squared",
+    "absolute",
+    "quantile:0.8",
+    "huber",
+    "brier",
+    "hinge",
+    "logistic",
+    "huber_hinge",
+)
 _DELTA = 0.01  # large, so that tests pass now and then on small tables
 _MORE = 4.0  # times epsilon for mistakes with a test: its weak points show there
 _LONE = 2  # families in which one row alone has a label or a value

@@ -438,9 +438,9 @@ def _files(table: RawTable, container: str, loss: str, epsilon: float, relation:
 
 _ALL = tuple(CONTAINERS)
 DOORS: dict[str, Door] = {
-    "SubsetSelector": Door(("squared", "absolute", "hinge", "logistic"), _selector, _ALL),
+    "SubsetSelector": Door(("squared", "absolute", "brier", "hinge", "logistic"), _selector, _ALL),
     "SubsetSelector, classes found": Door(
-        ("hinge", "logistic"), partial(_selector, named=False), _ALL, found=True
+        ("brier", "hinge", "logistic"), partial(_selector, named=False), _ALL, found=True
     ),
     "SubsetRegressor": Door(
         ("squared", "huber:0.2"), _model("SubsetRegressor"), _ALL, others=_MANY

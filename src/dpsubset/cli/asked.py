@@ -171,8 +171,8 @@ def two_classes(given: Sequence[str] | None, loss: Loss) -> tuple[str, str] | No
     """Return the two classes that --classes names, for a loss that has some."""
     if given and not loss.classification:
         raise InputError(
-            f"--classes is for the classification losses, hinge and logistic; the {loss.name} loss "
-            "takes numbers. Leave --classes out, or choose --loss hinge or logistic"
+            f"--classes is for the losses of labels, such as brier and logistic; the {loss.name} "
+            "loss takes numbers. Leave --classes out, or choose --loss brier or logistic"
         )
     names = listed(given, "--classes")
     return None if names is None else check_classes(names)

@@ -77,7 +77,7 @@ def _target(
         raise InputError(_NO_TARGET.format(book.where, what))
     if labels is False:
         raise InputError(
-            f"{what} has two classes: choose a loss for them, logistic or hinge, not one for "
+            f"{what} has two classes: choose a loss for them, brier or logistic, not one for "
             "numbers"
         )
     if isinstance(column, Category):

@@ -25,7 +25,7 @@ from dpsubset.losses import Loss
 
 __all__ = ["ANY", "OR_LABELS", "PRIVATE", "Target", "check_given", "plan_target"]
 
-OR_LABELS = "or choose a classification loss, hinge or logistic, if these are labels of two classes"
+OR_LABELS = "or choose a loss for labels, brier or logistic, if these are labels of two classes"
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ def plan_target(loss: Loss, bounds_y: Any, classes: Any) -> Target:
     """Check what was said about the target: bounds for a regression loss, classes for labels.
 
     >>> from dpsubset.losses import as_loss
-    >>> plan_target(as_loss("hinge"), None, ("no", "yes"))
+    >>> plan_target(as_loss("brier"), None, ("no", "yes"))
     Target(limits=None, classes=('no', 'yes'), private=False)
     """
     if not loss.classification:
         if classes is not None:
             raise InputError(
-                f"classes are for the classification losses, hinge and logistic; the {loss.name} "
-                "loss takes numbers. Leave classes out"
+                "classes are for the losses of labels, such as brier and logistic; the "
+                f"{loss.name} loss takes numbers. Leave classes out"
             )
         if isinstance(bounds_y, str) and bounds_y == PRIVATE:
             return Target(ANY, private=True)

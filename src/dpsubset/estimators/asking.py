@@ -85,12 +85,13 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         (docs/schema.md). A category is one feature, in or out as a whole. Nothing that a row holds
         makes a fit fail then.
     loss : str or Loss, default=None
-        The loss whose best subset is wanted, on the scale [-1, 1]: by default "logistic"
-        where `classes` are named; for numbers "huber:0.2", and "squared" within a private window
-        (`window_share`) from epsilon n = 1000 on, or where n is private. For a target of numbers:
-        "squared", "absolute", "quantile" or "huber"; for labels of two classes: "hinge",
-        "logistic" or "huber_hinge". A parameter follows a colon, as in "quantile:0.9" and
-        "huber:0.1"; or give an object of `dpsubset.losses`.
+        The loss whose best subset is wanted, on the scale [-1, 1]: by default "brier" where
+        `classes` are named, and "logistic" if there is an `offset_share`, too; for numbers
+        "huber:0.2", and "squared" within a private window (`window_share`) from epsilon n = 1000
+        on, or where n is private. For a target of numbers: "squared", "absolute", "quantile" or
+        "huber"; for labels of two classes: "brier", "hinge", "logistic" or "huber_hinge". A
+        parameter follows a colon, as in "quantile:0.9" and "huber:0.1"; or give an object of
+        `dpsubset.losses`.
     mechanism : str or mechanism, default="permute-and-flip"
         "permute-and-flip", "exponential", "top-r", "mistakes", "stepwise", or one of the baselines
         "markov-chain", "sample-aggregate" and "lasso-stability"; or a mechanism object, which
@@ -104,7 +105,8 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         selection needs; where they lie near one of the bounds it does harm.
     radius : float, default=None
         Largest Euclidean norm of the coefficients, on the scale [-1, 1]; if not given
-        1.5 / sqrt(size + 1) within a window, 0.5 without, and 1 for labels.
+        1.5 / sqrt(size + 1) within a window, 0.5 without; for labels 1 / sqrt(size + 1) by
+        "brier", 1 by other losses.
     ridge : float, default=10.0
         Weight of the coefficients' squared norm.
     row_ridge : float, default=None

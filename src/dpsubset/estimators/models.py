@@ -263,7 +263,7 @@ class SubsetClassifier(ClassifierMixin, _SubsetModel):  # type: ignore[misc]
         Public weights of the two classes, for selection and coefficients: rows of a class count as
         often, and chances are those of classes so weighted. "balanced" is refused.
     loss : str or Loss, default=None
-        The loss of the selection: "logistic" by default, "hinge" or "huber_hinge".
+        The loss of the selection: "brier" by default, "hinge", "logistic" or "huber_hinge".
     coefficient_loss : str or Loss, default=None
         What the coefficients minimise: "huber_logistic:0.5" by default, "logistic" or
         "huber_hinge".

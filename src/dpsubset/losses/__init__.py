@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpsubset.errors import InputError, without_context
 from dpsubset.losses.base import Fit, Loss
+from dpsubset.losses.brier import Brier
 from dpsubset.losses.checking import check
 from dpsubset.losses.hinge import Hinge
 from dpsubset.losses.huber import Huber
@@ -18,6 +19,7 @@ from dpsubset.losses.weighted import Weighted
 __all__ = [
     "LOSSES",
     "Absolute",
+    "Brier",
     "Fit",
     "Hinge",
     "Huber",
@@ -36,7 +38,17 @@ __all__ = [
 
 LOSSES: dict[str, type[Loss]] = {
     kind.name: kind
-    for kind in (Squared, Absolute, Huber, Quantile, Hinge, HuberHinge, Logistic, HuberLogistic)
+    for kind in (
+        Squared,
+        Absolute,
+        Huber,
+        Quantile,
+        Brier,
+        Hinge,
+        HuberHinge,
+        Logistic,
+        HuberLogistic,
+    )
 }
 
 

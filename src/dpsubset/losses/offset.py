@@ -45,7 +45,8 @@ class Offset(Changed):
     def __init__(self, loss: Loss, offset: float) -> None:
         if type(loss) not in OFFSETTABLE:
             raise InputError(
-                "an offset is for the losses hinge, logistic, huber_hinge and huber_logistic"
+                "an offset of labels is for the losses hinge, logistic, huber_hinge and "
+                "huber_logistic"
             )
         good = isinstance(offset, Real) and not isinstance(offset, bool)
         if not (good and -1e3 <= offset <= 1e3):

@@ -11,6 +11,7 @@ import numpy as np
 from dpsubset.arrays import Floats
 from dpsubset.errors import InputError
 from dpsubset.losses.base import Loss
+from dpsubset.losses.brier import Brier
 from dpsubset.losses.changed import Changed, Rows, made_once
 from dpsubset.losses.offset import OFFSETTABLE, Offset, starting_from
 
@@ -41,9 +42,10 @@ class Weighted(Changed):
     """
 
     def __init__(self, loss: Loss, weights: Sequence[float]) -> None:
-        if type(loss) not in (*OFFSETTABLE, Offset):
+        if type(loss) not in (*OFFSETTABLE, Brier, Offset):
             raise InputError(
-                "class weights are for the losses hinge, logistic, huber_hinge and huber_logistic"
+                "class weights are for the losses brier, hinge, logistic, huber_hinge and "
+                "huber_logistic"
             )
         self.weights = checked_weights(weights)
         name = f"weighted {loss.name}"
@@ -57,7 +59,7 @@ class Weighted(Changed):
         return np.asarray(w * self.loss.conjugate(y, a / w))
 
     def largest(self, y_bound: float, t_bound: float) -> float:
-        """Return the larger of two values: these losses do not increase with y t."""
+        """Return the larger of two values: these losses are largest where y t is least."""
         y = np.array([-1.0, 1.0])
         return float(self.value(y, -y * t_bound).max())
 
