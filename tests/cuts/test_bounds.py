@@ -164,12 +164,12 @@ def hard_case(kind: str) -> tuple[Problem, float]:
     ), 40.0
 
 
-def log_mass(problem: Problem, region: Region, d: float, kappa: float, x: np.ndarray) -> float:
+def log_mass(problem: Problem, region: Region, d: np.ndarray, kappa: float, x: np.ndarray) -> float:
     """Return T12's phi at coefficients and the logarithm of a multiplier, written out."""
     beta, mu = x[:-1], float(np.exp(x[-1]))
-    M = problem.gram.full() - d * np.eye(beta.size)
+    M = problem.gram.full() - np.diag(d)
     left = problem.correlations - M @ beta
-    gains = problem.features.sum(left**2) / (d + problem.ridge + mu)
+    gains = problem.features.sum(left**2 / (d + problem.ridge + mu))
     constant = problem.energy - beta @ M @ beta - mu * problem.radius**2
     constant -= gains[list(region.inside)].sum()
     return float(log_total(kappa * gains[region.free], region.to_choose)) - kappa * constant
@@ -184,8 +184,10 @@ def above_the_optimum(kind: str, **options: int) -> float:
     cut = maker.mixed(region, kappa, None, **options)[0]
     mass = log_total(kappa * cut.weights, region.to_choose) - kappa * cut.constant
     gram = problem.gram.full() + 50.0 * np.eye(problem.features.n_columns)
+    d = maker._below
+    below = np.full(len(gram), maker.curvature()) if d is None else d
     found = minimize(
-        lambda x: log_mass(problem, region, maker.curvature(), kappa, x),
+        lambda x: log_mass(problem, region, below, kappa, x),
         np.append(np.linalg.solve(gram, problem.correlations), np.log(50.0)),
         method="L-BFGS-B",
         options={"maxiter": 3000, "maxfun": 300_000},

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, lapack
@@ -13,6 +16,8 @@ from dpsubset.sums import BLOCK, products
 
 __all__ = [
     "curvature",
+    "diagonal",
+    "diagonal_of",
     "elimination_error",
     "smallest_eigenvalue",
     "sparse_affordable",
@@ -20,6 +25,10 @@ __all__ = [
     "steady",
 ]
 
+_TAUS = (1.0, 0.2, 0.04)  # weights of the barrier; the last is about what is lost of log d
+_STEPS, _CLOSE = 30, 0.1  # of Newton for each, and what a step must promise, in units of tau
+_SHARES = (0.98, 0.9, 0.5)  # of the diagonal that is found, of which one is proven
+_LEAST = 0.5  # of the penalty that every column keeps
 _PRODUCTS = 5e11  # rows times pairs of columns, whose products take some ten seconds of a core
 _HELD = 1 << 26  # entries of a table that are held as float32 meanwhile: half of its own memory
 _AT_ONCE = 2048  # columns whose inner products with as many others are looked at together
@@ -33,6 +42,107 @@ def curvature(problem: Problem) -> float:
     if gram.smallest is None:
         gram.smallest = smallest_eigenvalue(gram.full(problem.between))
     return gram.smallest
+
+
+def diagonal(problem: Problem, penalty: float) -> Floats | None:
+    """Return d with X'X - diag(d) positive semidefinite and d + penalty > 0, a number a column.
+
+    Columns that depend on others have nearly none, and all others keep theirs, where the smallest
+    eigenvalue is 0 (T48). None where none can be had.
+    """
+    p = problem.features.n_columns
+    if problem.n_rows <= p or not problem.gram.affordable or not penalty > 0.0:
+        return None
+    matrix = problem.gram.full(problem.between).copy(order="F")
+    matrix[np.diag_indices(p)] += penalty
+    found = diagonal_of(matrix, check=problem.allowance.check)
+    return None if found is None or not (found > _LEAST * penalty).all() else found - penalty
+
+
+def diagonal_of(
+    matrix: Floats, scale: float = 0.0, check: Callable[[], None] = lambda: None
+) -> Floats | None:
+    """Return d > 0 with a matrix less diag(d) positive semidefinite, or None.
+
+    A Cholesky factorisation proves it (T11e); its rounding, and that of a matrix that came from
+    numbers of size `scale`, is given back.
+    """
+    p = matrix.shape[0]
+    found = _largest_diagonal(matrix, check)
+    if found is None:
+        return None
+    lost = 4e-16 * p * p * max(float(matrix.diagonal().max()), scale)
+    for share in _SHARES:
+        shifted = matrix.copy(order="F")
+        shifted[np.diag_indices(p)] -= share * found
+        if _factor(shifted) is not None:
+            below = share * found - lost
+            return below if (below > 0.0).all() else None
+    return None
+
+
+def _largest_diagonal(matrix: Floats, check: Callable[[], None]) -> Floats | None:
+    """Return d > 0 with matrix - diag(d) positive definite, and the product of d about largest.
+
+    Newton's steps on sum log d + tau log det(matrix - diag(d)), for ever smaller tau. None where
+    numbers do not allow it.
+    """
+    p = matrix.shape[0]
+    places = np.diag_indices(p)
+
+    def value(d: Floats, tau: float) -> tuple[float, Floats | None]:
+        shifted = matrix.copy(order="F")
+        shifted[places] -= d
+        factor = _factor(shifted)
+        if factor is None:
+            return -np.inf, None
+        return float(np.log(d).sum() + 2 * tau * np.log(factor.diagonal()).sum()), factor
+
+    factor = _factor(matrix.copy(order="F"))
+    if factor is None:
+        return None
+    alone = 1.0 / _inverse(factor).diagonal()  # what all others leave of each
+    d: Floats = alone / (2 * p)
+    for tau in _TAUS:
+        high, factor = value(d, tau)
+        for _ in range(_STEPS):
+            if factor is None:
+                return None
+            check()
+            inverse = _inverse(factor)
+            slope = 1.0 / d - tau * inverse.diagonal()
+            curve = tau * inverse**2
+            curve[places] += 1.0 / d**2
+            root = _factor(np.asfortranarray(curve))
+            if root is None:
+                return None
+            step = cho_solve((root, True), slope, check_finite=False)
+            gain = float(slope @ step)
+            share = min(1.0, 0.9 / max(float((-step / d).max()), 0.9))
+            while share > 1e-6:
+                after, factor = value(d + share * step, tau)
+                if after >= high + 0.1 * share * gain:
+                    break
+                share /= 2
+            else:
+                return d
+            d, high = d + share * step, after
+            if gain < _CLOSE * p * tau:
+                break
+    return d
+
+
+def _factor(matrix: Floats) -> Floats | None:
+    """Return the lower Cholesky factor, in the matrix's place; None where there is none."""
+    factor, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
+    return cast(Floats, factor) if info == 0 else None
+
+
+def _inverse(factor: Floats) -> Floats:
+    """Return the inverse of the matrix with this factor."""
+    lower, _ = lapack.dpotri(factor, lower=1)
+    lower = np.tril(lower)
+    return cast(Floats, lower + np.tril(lower, -1).T)
 
 
 def steady(problem: Problem, smallest: float | None = None) -> float:

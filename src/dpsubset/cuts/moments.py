@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,13 @@ from dpsubset.arrays import Floats
 from dpsubset.cuts import recipe
 from dpsubset.cuts.at_hand import optimise_at_hand
 from dpsubset.cuts.blocks import block_gains
-from dpsubset.cuts.curvature import curvature, elimination_error, sparse_diagonal, steady
+from dpsubset.cuts.curvature import (
+    curvature,
+    diagonal,
+    elimination_error,
+    sparse_diagonal,
+    steady,
+)
 from dpsubset.cuts.cut import Cut, CutMaker
 from dpsubset.cuts.perspective import STEPS, Optimised, optimise, tangent
 from dpsubset.cuts.recipe import Recipe, slices
@@ -37,6 +44,8 @@ _HAND = 16  # columns that carry coefficients where any other costs a pass, besi
 _AT_ONCE = 1000  # supports scored between two looks at the clock
 _LISTED = 2e8  # multiplications for the scores of a list, where features have several columns
 _SPREAD = 20_000  # columns from which cuts of several regions are made on all cores
+_DIAGONAL = 1024  # columns up to which a diagonal below X'X is looked for
+_WAITING = 128  # columns for each cut that is made before
 _QUICK_GRAM = 1e9  # multiplications up to which the full Gram matrix is formed at once
 
 
@@ -60,6 +69,8 @@ class MomentCuts(CutMaker):
         self.floor = steady(problem)
         self._multipliers = [self.floor]
         self._sparse: Floats | None = None  # a diagonal below X'X on every support
+        self._below: Floats | None = None  # a diagonal below X'X
+        self._optimised, self._compared = 0, False  # cuts of regions so far; the two diagonals
         self._hand: list[int] = []  # features whose Gram columns were asked for, the last first
         if hard:
             self.prepare()
@@ -131,6 +142,7 @@ class MomentCuts(CutMaker):
     def _best(self, region: Region, eliminations: list[Elimination]) -> MomentCut:
         """Return the best bound by any of some multipliers of the ball."""
         known = self.problem.gram.smallest or 0.0
+        below = known if self._below is None else self._below
         alone = region.to_choose == 1 and not region.partial
         candidates = []
         for elimination in eliminations:
@@ -139,9 +151,9 @@ class MomentCuts(CutMaker):
             if alone:
                 weights = self._alone(reduced)
             else:
-                weights = self.problem.features.sum(reduced.correlations**2)
-                below = known if self._sparse is None else self._sparse
-                weights = weights / (below + reduced.penalty)
+                below = below if self._sparse is None else self._sparse
+                weights = reduced.correlations**2 / (below + reduced.penalty)
+                weights = self.problem.features.sum(weights)
             candidates.append(
                 MomentCut(
                     region,
@@ -256,15 +268,34 @@ class MomentCuts(CutMaker):
 
         Without steps it is the cut of a guess.
         """
-        d = self.curvature()
         first, last = self._multipliers[0], self._multipliers[-1]
         if self.problem.gram.affordable:
-            found = optimise(self.problem, region, d, kappa, first, last, guess, steps)
+            found = self._optimal(region, kappa, first, last, guess, steps)
         else:
             hand = self._at_hand(region)
             found = optimise_at_hand(self.problem, region, kappa, first, last, hand)
         constant = found.constant - elimination_error(self.problem, found.penalty)
         return Cut(region, constant, found.weights, recipe=found.recipe), found
+
+    def _optimal(self, region: Region, *how: Any) -> Optimised:
+        """Optimise a cut over the better of two diagonals below X'X.
+
+        One is the smallest eigenvalue, the other has a number a column (T48). It is looked for once
+        that pays, and serves from then on if it does better on the region at hand.
+        """
+        problem, p = self.problem, self.problem.features.n_columns
+        self._optimised += 1
+        if self._below is not None:
+            return optimise(problem, region, self._below, *how)
+        found = optimise(problem, region, np.full(p, self.curvature()), *how)
+        if not self._compared and p <= _DIAGONAL and self._optimised > p // _WAITING:
+            self._compared = True
+            below = diagonal(problem, problem.ridge + self.floor)
+            if below is not None:
+                other = optimise(problem, region, below, *how)
+                if other.log_mass < found.log_mass:
+                    self._below, found = below, other
+        return found
 
     @property
     def hand(self) -> NDArray[np.intp]:

@@ -30,7 +30,7 @@ _STEADY = 1e-4  # relative change of the ball's multiplier that ends its search
 
 @dataclass(frozen=True, eq=False)
 class Optimised:
-    """A cut's constant and weights, the penalty behind it, and the log mass under it."""
+    """A cut's constant and weights, the least penalty of a column, and the log mass under it."""
 
     constant: float
     weights: Floats
@@ -43,7 +43,7 @@ class Optimised:
 def optimise(
     problem: Problem,
     region: Region,
-    d: float,
+    d: Floats,
     kappa: float,
     floor: float,
     mu: float,
@@ -52,15 +52,16 @@ def optimise(
 ) -> Optimised:
     """Lower the log mass of exp(-kappa cut) over the region by Newton's steps.
 
-    The log mass is convex in the coefficients and the multiplier together (T12), and every point
-    gives a valid cut. It begins at the better of two fits: with guessed inclusions, and of all.
+    `d` has a number a column with X'X - diag(d) positive semidefinite (T11). The log mass is convex
+    in the coefficients and the multiplier together (T12), and every point gives a valid cut. It
+    begins at the better of two fits: with guessed inclusions, and of all.
     """
     t = region.to_choose
     z = np.full(region.free.size, t / region.free.size) if guess is None else guess
     order = np.argsort(-z)
     likely = order[: problem.features.first(region.free[order], _COLUMNS, 1)]
     masses = _Masses(problem, region, d, kappa, likely)
-    penalty, least = d + problem.ridge + mu, d + problem.ridge + floor
+    penalty, least = problem.ridge + mu, problem.ridge + floor
     fits = (masses.fitted(some, penalty) for some in (z[likely], np.ones(likely.size)))
     now = min((masses.at(beta, penalty) for beta in fits), key=lambda point: point.cut.log_mass)
     for _ in range(steps):
@@ -82,8 +83,9 @@ class _Point:
     """Coefficients and a penalty, with the cut that they give."""
 
     beta: Floats
-    penalty: float
-    left: Floats  # of the correlations, on the columns that carry coefficients
+    penalty: float  # of all columns: ridge and multiplier of the ball
+    rho: Floats  # of the columns that carry coefficients, with what curvature adds
+    left: Floats  # of the correlations, on the same columns
     cut: Optimised
     shares: Floats  # inclusion probabilities of the free features
 
@@ -94,7 +96,7 @@ class _Masses:
 
     problem: Problem
     region: Region
-    d: float
+    d: Floats
     kappa: float
     likely: NDArray[np.intp]  # of the free features, those that carry coefficients
 
@@ -123,9 +125,9 @@ class _Masses:
 
     @cached_property
     def _matrix(self) -> Floats:
-        """X'X - d I of the columns that carry coefficients."""
+        """X'X - diag(d) of the columns that carry coefficients."""
         out = self._rows[:, self._index].copy()
-        out[np.diag_indices(self._index.size)] -= self.d
+        out[np.diag_indices(self._index.size)] -= self.d[self._index]
         return out
 
     def _spread(self, inside: float, free: Floats) -> Floats:
@@ -147,7 +149,7 @@ class _Masses:
 
     def fitted(self, likely: Floats, penalty: float) -> Floats:
         """Return the coefficients that are best if inclusions stay as they are."""
-        root = np.sqrt(self._spread(1.0, likely) / penalty)
+        root = np.sqrt(self._spread(1.0, likely) / (self.d[self._index] + penalty))
         matrix = self._matrix * root[:, None] * root
         matrix[np.diag_indices(root.size)] += 1.0
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
@@ -159,18 +161,20 @@ class _Masses:
         problem, index = self.problem, self._index
         product = beta @ self._rows
         w = problem.correlations - product
-        w[index] += self.d * beta
-        left = w[index]
+        own = self.d[index] * beta
+        w[index] += own
+        every = self.d + penalty
+        left, rho = w[index], every[index]
         fixed = left[: self._inside]
-        quadratic = float(beta @ product[index]) - self.d * float(beta @ beta)
-        mu = penalty - self.d - problem.ridge
+        quadratic = float(beta @ product[index]) - float(beta @ own)
+        mu = penalty - problem.ridge
         constant = problem.energy - quadratic - mu * problem.radius**2
-        constant -= float(fixed @ fixed) / penalty
-        weights = problem.features.sum(w**2)[self.region.free] / penalty
+        constant -= float(np.sum(fixed**2 / rho[: self._inside]))
+        weights = problem.features.sum(w**2 / every)[self.region.free]
         total, shares = inclusion(self.kappa * weights, self.region.to_choose)
         mass = float(total) - self.kappa * constant
-        cut = Optimised(constant, weights, penalty, mass, mixture=(index, beta))
-        return _Point(beta, penalty, left, cut, shares)
+        cut = Optimised(constant, weights, float(every.min()), mass, mixture=(index, beta))
+        return _Point(beta, penalty, rho, left, cut, shares)
 
     def lower(self, now: _Point, least: float) -> _Point | None:
         """Return the point after a step of Newton, None where it does not go down."""
@@ -192,21 +196,22 @@ class _Masses:
         The derivatives are exact but for the inclusions' covariances, which are diagonal less a
         product of two vectors.
         """
-        M, v, rho, r = self._matrix, now.left, now.penalty, self.problem.radius
+        M, v, r = self._matrix, now.left, self.problem.radius
+        u = v / now.rho
         twice = 2 * self.kappa
         each = self._spread(1.0, now.shares[self.likely])
         spread, total = _covariance(now.shares)
-        vary = self._spread(0.0, spread[self.likely]) * twice / rho
-        alpha, e = each * twice / rho, vary * v
+        vary = self._spread(0.0, spread[self.likely]) * twice
+        alpha, e = each * twice / now.rho, vary * u
 
         def curved(x: Floats) -> Floats:
-            return e * (self._summed(v * x) * (twice / rho)) - e * (float(e @ x) / total)
+            return e * (self._summed(u * x) * twice) - e * (float(e @ x) / total)
 
-        q = (alpha * v + curved(v) / 2) / rho
-        s = float(alpha @ v**2 + v @ curved(v) / 4) / rho**2
+        q = alpha * u + curved(u) / 2
+        s = float(alpha @ u**2 + u @ curved(u) / 4)
         gradient = twice * now.beta - alpha * v  # of which M times is the slope in beta
-        slope = self.kappa * (r**2 - float(each @ v**2) / rho**2)
-        solve = self._solver(alpha, vary * twice / rho, v)
+        slope = self.kappa * (r**2 - float(each @ u**2))
+        solve = self._solver(alpha, vary * twice, u)
         Me, along_e = M @ e, solve(e)
         short = total - float(Me @ along_e)
 
@@ -217,28 +222,36 @@ class _Masses:
         Mq, along_q, along = M @ q, newton(q), newton(gradient)
         curve = s - float(Mq @ along_q)
         more = (float(Mq @ along) - slope) / curve if curve > 1e-12 * s else 0.0
-        more = min(max(more, least - rho), 2 * rho)
+        more = min(max(more, least - now.penalty), 2 * float(now.rho.min()))
         step = -(along + more * along_q)
         return step, more, float((M @ gradient) @ step) + slope * more
 
-    def _solver(self, alpha: Floats, vary: Floats, v: Floats) -> Callable[[Floats], Floats]:
-        """Return x -> (2 kappa + (alpha + vary v v') M)^-1 x, v v' feature by feature."""
+    def _solver(self, alpha: Floats, vary: Floats, u: Floats) -> Callable[[Floats], Floats]:
+        """Return x -> (2 kappa + (alpha + vary u u') M)^-1 x, u u' feature by feature.
+
+        With W W' for the inner matrix that is (x - W (2 kappa + W'M W)^-1 W'M x) / 2 kappa.
+        """
         M, twice = self._matrix, 2 * self.kappa
-        norms = self._summed(v**2)
         root = np.sqrt(alpha)
-        unit = v / np.sqrt(np.maximum(norms, 1e-300))
-        raised = (np.sqrt(alpha + vary * norms) - root) * unit
+        unit = u / np.maximum(root, 1e-100)
+        norms = self._summed(unit**2)
+        unit = unit / np.sqrt(np.maximum(norms, 1e-300))
+        raised = (np.sqrt(1.0 + vary * norms) - 1.0) * unit
 
-        def rooted(x: Floats) -> Floats:
-            return np.asarray(x * root + self._summed(x * unit) * raised)
+        def spread(x: Floats) -> Floats:
+            return np.asarray(root * (x + self._summed(x * unit) * raised))
 
-        matrix = rooted(rooted(M).T)
-        matrix[np.diag_indices(v.size)] += twice
+        def gathered(x: Floats) -> Floats:
+            y = root * x
+            return np.asarray(y + self._summed(y * unit) * raised)
+
+        matrix = gathered(gathered(M).T)
+        matrix[np.diag_indices(u.size)] += twice
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
         def solve(x: Floats) -> Floats:
-            inner = cho_solve(factor, rooted(M @ x), check_finite=False)
-            return np.asarray((x - rooted(inner)) / twice)
+            inner = cho_solve(factor, gathered(M @ x), check_finite=False)
+            return np.asarray((x - spread(inner)) / twice)
 
         return solve
 

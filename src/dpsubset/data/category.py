@@ -19,18 +19,18 @@ __all__ = ["Category", "Ignored"]
 
 @dataclass(frozen=True, kw_only=True)
 class Category(Column):
-    """One of K public levels: the corners of a regular simplex, all of norm 1 (T33a).
+    """One of K public levels: the corners of a regular simplex, all of norm 1, in K - 1 columns.
 
     Two levels are one column, -1 and +1. A value that is none of the levels, and a missing one
-    without a rule of its own, is the middle of all: coded 0.
+    without a rule of its own, is the middle of all: coded 0 (T33a).
 
     >>> Category(levels=("a", "b")).code(pl.Series(["a", "b", "c"])).ravel()
     array([-1.,  1.,  0.])
     >>> coded = Category(levels=("a", "b", "c")).code(pl.Series(["a", "c", None]))
     >>> coded.round(3) + 0.0
-    array([[ 0.816, -0.408, -0.408],
-           [-0.408, -0.408,  0.816],
-           [ 0.   ,  0.   ,  0.   ]])
+    array([[-0.866, -0.5  ],
+           [ 0.   ,  1.   ],
+           [ 0.   ,  0.   ]])
     """
 
     levels: tuple[str, ...]
@@ -43,7 +43,7 @@ class Category(Column):
 
     @property
     def width(self) -> int:
-        return 1 if len(self.labels) == 2 else len(self.labels)
+        return len(self.labels) - 1
 
     def places(self, cells: pl.Series) -> NDArray[np.int64]:
         """Return the label of every cell by its place; negative for none."""
@@ -57,11 +57,16 @@ class Category(Column):
 
     @property
     def corners(self) -> Floats:
-        """The coded columns of each label, one label a row."""
+        """The coded columns of each label, one label a row.
+
+        Column j tells label j + 1 from all before it: the columns are orthogonal, and sum to 0.
+        """
         count = len(self.labels)
-        if count == 2:
-            return np.array([[-1.0], [1.0]])
-        return math.sqrt(count / (count - 1)) * (np.eye(count) - 1.0 / count)
+        before = np.arange(1.0, count)  # how many labels come before the one of a column
+        scale = math.sqrt(count / (count - 1)) / np.sqrt(before * (before + 1.0))
+        later = np.tri(count, count - 1, -1)  # rows from a column's own label on
+        own = np.eye(count, count - 1, -1)
+        return np.asarray(scale * (own * before - (1.0 - later)))
 
     def _of_places(self, values: Floats, cells: pl.Series) -> Floats:
         """Return for every cell the value of its label, and zeros where it has none."""

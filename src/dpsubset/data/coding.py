@@ -36,7 +36,7 @@ def groups_of(columns: Sequence[Column], *, constant: bool = False) -> list[list
     >>> from dpsubset.data.category import Category
     >>> from dpsubset.data.columns import Truth
     >>> groups_of([Truth(), Category(levels=("a", "b", "c"))], constant=True)
-    [[0], [1, 2, 3], [4]]
+    [[0], [1, 2], [3]]
     """
     widths = [column.width for column in columns] + ([1] if constant else [])
     if all(width == 1 for width in widths):

@@ -38,7 +38,8 @@ class Rest(NamedTuple):
     rows: Floats  # X_I'X
     eliminated: Floats  # (X_I'X_I + penalty)^-1 X_I'X
     correlations: Floats
-    penalty: float
+    scales: Floats  # the unit of every column, in which all the others are; no gain sees it
+    penalty: float  # in the units of the table
     base: float  # the bound at I alone
 
 
@@ -265,7 +266,7 @@ def _subtree(H, b, ids, base, t, rule, moments, columns, heap, filled, nodes, wa
 @compiled()
 def _entry(G, ids, rest, row, j, a, e):  # type: ignore[no-untyped-def]
     """Return an entry of the matrix reduced by the columns inside and by column j."""
-    v = G[ids[a], ids[e]]
+    v = G[ids[a], ids[e]] * rest.scales[a] * rest.scales[e]
     for i in range(rest.rows.shape[0]):
         v -= rest.rows[i, a] * rest.eliminated[i, e]
     return v - row[a] * row[e] / row[j]
@@ -297,11 +298,11 @@ def explore(inside, free, rest, rule, moments, size, heap, filled, nodes, watch)
         stop = _last(u, j, t, need)
         source = G[free[j]]
         for q in range(j, stop):
-            v = source[free[q]]
+            v = source[free[q]] * rest.scales[j] * rest.scales[q]
             for i in range(k):
                 v -= rest.rows[i, j] * rest.eliminated[i, q]
             row[q] = v
-        row[j] += rest.penalty
+        row[j] += rest.penalty * rest.scales[j] ** 2
         if not row[j] > 0.0:
             return filled, -1
         gained = b[j] * b[j] / row[j]
@@ -318,7 +319,8 @@ def explore(inside, free, rest, rule, moments, size, heap, filled, nodes, watch)
             for e in range(a + 1 if t > 2 else 0):
                 H[a, e] = _entry(G, free, rest, row, j, kept[a], kept[e])
                 H[e, a] = H[a, e]
-            pivot = _entry(G, free, rest, row, j, kept[a], kept[a]) + rest.penalty
+            pivot = _entry(G, free, rest, row, j, kept[a], kept[a])
+            pivot += rest.penalty * rest.scales[kept[a]] ** 2
             H[a if t > 2 else 0, a] = pivot
         if t == 2:
             filled = _singles(

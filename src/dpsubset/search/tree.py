@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.cuts import Cut, CutMaker
-from dpsubset.cuts.curvature import smallest_eigenvalue
+from dpsubset.cuts.curvature import diagonal_of, smallest_eigenvalue
 from dpsubset.cuts.moments import MomentCut
-from dpsubset.cuts.reduced import Reduced
 from dpsubset.cuts.region import Region
 from dpsubset.limits import Allowance, OutOfTime
 from dpsubset.search.blocks import search_blocks
@@ -26,6 +25,7 @@ from dpsubset.search.kernel import Moments, Rest, Rule, explore
 __all__ = ["Shortlist", "Tree"]
 
 _MOST = 1200  # candidates handed to the compiled search at once
+_FAR = 2.0  # times the least eigenvalue: what columns must keep for units of their own
 _SMALL = 300  # candidates up to which the reduced matrix's own eigenvalues are worth their time
 _NODES = 1_000_000  # of that search before the region is split instead
 _HINTS = 25_000_000  # numbers that the dual points of open regions may hold
@@ -200,9 +200,12 @@ class Tree:
         if not self._problem.features.identity:
             given = self._problem, cut, self._curvature, self._list, self._allowance
             return search_blocks(*given, _NODES)
-        region, reduced = cut.region, cut.reduced
+        reduced = cut.reduced
         problem, index = self._problem, reduced.inside
-        free = region.free[np.argsort(-np.abs(reduced.correlations[region.free]), kind="stable")]
+        scales, smallest = self._scaled(cut)
+        strength = np.abs(reduced.correlations[cut.region.free]) * scales
+        order = np.argsort(-strength, kind="stable")
+        region, free, scales = cut.region, cut.region.free[order], scales[order]
         if problem.gram.affordable:
             G, names = problem.gram.full(), np.arange(problem.n_columns)
             inside, among = index.astype(np.int64), free.astype(np.int64)
@@ -219,10 +222,14 @@ class Tree:
             names.astype(np.int64),
             self._list.column_keys[names],
         )
-        rows = np.ascontiguousarray(reduced.rows[:, free])
-        eliminated = np.ascontiguousarray(reduced.eliminated[:, free])
-        rest = Rest(rows, eliminated, reduced.correlations[free], reduced.penalty, reduced.base)
-        smallest = self._smallest(G, among, reduced, rows, eliminated)
+        rest = Rest(
+            np.ascontiguousarray(reduced.rows[:, free] * scales),
+            np.ascontiguousarray(reduced.eliminated[:, free] * scales),
+            reduced.correlations[free] * scales,
+            scales,
+            reduced.penalty,
+            reduced.base,
+        )
         nodes = self._allowance.at_once(_NODES)
         filled, left = explore(
             inside,
@@ -241,19 +248,22 @@ class Tree:
         self._allowance.check_watch()
         return bool(left >= 0)
 
-    def _smallest(
-        self,
-        G: Floats,
-        among: NDArray[np.int64],
-        reduced: Reduced,
-        rows: Floats,
-        eliminated: Floats,
-    ) -> float:
-        """Bound the eigenvalues of the reduced matrix; its own are looked at when it is small."""
-        known = reduced.penalty + self._curvature
-        if among.size > _SMALL:
-            return known
-        H = G[np.ix_(among, among)] - rows.T @ eliminated
-        H[np.diag_indices(among.size)] += reduced.penalty
+    def _scaled(self, cut: MomentCut) -> tuple[Floats, float]:
+        """Return units of the free columns, and a bound on the reduced matrix's eigenvalues then.
+
+        The matrix itself is looked at when it is small. Where its least eigenvalue is far below
+        what most columns keep to themselves, every column has a unit of its own (T48).
+        """
+        free, reduced = cut.region.free, cut.reduced
+        known, same = reduced.penalty + self._curvature, np.ones(free.size)
+        if free.size > _SMALL:
+            return same, known
+        H = self._problem.gram.block(free)
+        H -= reduced.rows[:, free].T @ reduced.eliminated[:, free]
+        H[np.diag_indices(free.size)] += reduced.penalty
         scale = float(self._problem.gram.diagonal.max()) + reduced.penalty
-        return max(known, smallest_eigenvalue(H, scale))
+        smallest = max(known, smallest_eigenvalue(H, scale))
+        found = diagonal_of(H, scale, self._allowance.check) if free.size > 2 else None
+        if found is None or _FAR * smallest > np.median(found):
+            return same, smallest
+        return 1.0 / np.sqrt(found), 1.0 - 1e-9
