@@ -57,6 +57,7 @@ LABELS = (
     ),
     Candidate("hinge"),
 )
+BRIER = tuple(Candidate("brier", radius) for radius in (0.4082, 0.5, 0.7))
 VARIANTS = (  # with an offset or another ridge
     Candidate("huber:0.2", 1.0, 0.05),
     Candidate("huber:0.2", 0.5, 0.05),
@@ -87,10 +88,14 @@ SIMULATED = (
     Candidate("huber:0.4"),
     Candidate("huber:0.1", 0.5),
 )
-WITH_EIGHT = tuple(
-    Candidate(loss) for loss in ("huber:0.2", "huber:0.1", "absolute", "logistic", "huber_hinge")
+WITH_EIGHT = (
+    *(
+        Candidate(loss)
+        for loss in ("huber:0.2", "huber:0.1", "absolute", "logistic", "huber_hinge")
+    ),
+    Candidate("brier", 0.3333),
 )
-WITH_FLIGHTS = (Candidate("logistic"), Candidate("huber_hinge"))
+WITH_FLIGHTS = (Candidate("logistic"), Candidate("huber_hinge"), *BRIER)
 
 
 def _real(candidates: Iterable[Candidate], seed: int) -> Iterator[Line]:
@@ -109,7 +114,7 @@ def _cell(candidate: Candidate, table: str, size: int, epsilon: float, seed: int
 
 def cells() -> Iterator[Line]:
     """Return what is to be measured, first what matters most: one split, then more of them."""
-    yield from _real((*NUMBERS, *LABELS), 0)
+    yield from _real((*NUMBERS, *LABELS, *BRIER), 0)
     yield from _recovery(SIMULATED[:-2])
     yield from _real(VARIANTS, 0)
     yield from _recovery(SIMULATED[-2:])
@@ -118,8 +123,9 @@ def cells() -> Iterator[Line]:
     yield from _real(BY_ROW, 0)
     yield from _recovery(BY_ROW[:-1])
     yield from _real(BY_ROW, 1)
+    yield from _recovery(BRIER)
     for seed in range(1, SEEDS):
-        yield from _real((*WINDOWED, *NUMBERS, *LABELS), seed)
+        yield from _real((*BRIER, *WINDOWED, *NUMBERS, *LABELS), seed)
         yield from _eight(seed - 1)
         yield from _real(VARIANTS, seed)
 

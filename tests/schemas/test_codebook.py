@@ -75,7 +75,7 @@ def test_every_kind_of_line_is_read(path: Path) -> None:
     assert schema.ignored == ("lab_note",)
     assert schema.rows == 5000
     assert schema.target.limits == (0.0, 1e5)
-    assert schema.groups == [[0], [1], [2], [3], [4], [5, 6, 7, 8], [9, 10], [11], [12]]
+    assert schema.groups == [[0], [1], [2], [3], [4], [5, 6, 7], [8, 9], [10], [11]]
 
 
 def test_plain_values_give_the_same_schema_back(path: Path) -> None:

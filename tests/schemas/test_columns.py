@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsubset import Problem
 from dpsubset.data.category import Category
 from dpsubset.data.cells import GONE, OTHER, as_cells, cells_of, level_codes
 from dpsubset.data.columns import Column, Number, Ordered, Truth
@@ -138,7 +139,9 @@ def test_an_unknown_level_and_a_missing_one_are_the_middle_or_what_is_said() -> 
     assert not filled[1].any()
     np.testing.assert_array_equal(filled[2], code(Category(levels=LEVELS), ["7"])[0])
     assert not level[1].any()
-    assert np.argmax(level[2]) == len(LEVELS)
+    missing = Category(levels=LEVELS, missing="level").corners[len(LEVELS)]
+    np.testing.assert_array_equal(level[2], missing)
+    assert missing.any()
 
 
 def test_a_missing_number_is_the_middle_a_value_or_a_column_of_its_own() -> None:
@@ -164,7 +167,7 @@ def test_effects_predict_what_the_coded_columns_give(name: str) -> None:
 
 def test_effects_of_a_category_add_up_to_zero() -> None:
     column = COLUMNS["category, missing a level"]
-    effects, _ = column.effects(np.arange(6.0))
+    effects, _ = column.effects(np.arange(5.0))
     assert abs(effects.sum()) < 1e-13
 
 
@@ -277,3 +280,30 @@ def test_levels_survive_a_file(tmp_path: Path) -> None:
     for name in ("t.csv", "t.parquet"):
         cells = read_cells(tmp_path / name, ["c"], line_breaks=True).to_series()
         assert level_codes(cells, LEVELS).tolist() == [0, 1, 2, 3, 4, GONE, GONE, OTHER]
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_one_column_less_than_levels_has_the_scores_of_as_many(count: int) -> None:
+    """T33(3): U keeps norms and predictions."""
+    rng = np.random.default_rng(count)
+    names = [str(k) for k in range(count)]
+    places, other = rng.integers(0, count, 200), rng.uniform(-1, 1, (200, 2))
+    y = np.clip(0.4 * (places % 3 - 1) + 0.3 * other[:, 0] + 0.2 * rng.normal(size=200), -1, 1)
+    ours = code(Category(levels=tuple(names)), [names[k] for k in places])
+    simplex = math.sqrt(count / (count - 1)) * (np.eye(count) - 1.0 / count)
+    scores = []
+    for block in (ours, simplex[places]):
+        width = block.shape[1]
+        groups = [list(range(width)), [width], [width + 1]]
+        problem = Problem(
+            np.column_stack([block, other]),
+            y,
+            size=2,
+            x_bound=1.0,
+            y_bound=1.0,
+            radius=0.4,
+            ridge=2.0,
+            groups=groups,
+        )
+        scores.append([problem.score(support) for support in ((0, 1), (0, 2), (1, 2))])
+    np.testing.assert_allclose(*scores, rtol=1e-12)

@@ -264,7 +264,7 @@ def test_categories_and_indicators_are_single_features(container: str) -> None:
     selection, problem = model._ask(Model, table, y)
     assert problem.n_columns == 5  # four features and the constant
     columns = problem.design.n_columns
-    assert columns == 4 + 2 + 4 + 1 + 1
+    assert columns == 3 + 2 + 3 + 1 + 1
     del selection
 
 

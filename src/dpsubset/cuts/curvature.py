@@ -27,6 +27,7 @@ __all__ = [
 
 _TAUS = (1.0, 0.2, 0.04)  # weights of the barrier; the last is about what is lost of log d
 _STEPS, _CLOSE = 30, 0.1  # of Newton for each, and what a step must promise, in units of tau
+_FAR = 2.0  # times the smallest eigenvalue: what most columns must keep to themselves
 _SHARES = (0.98, 0.9, 0.5)  # of the diagonal that is found, of which one is proven
 _LEAST = 0.5  # of the penalty that every column keeps
 _PRODUCTS = 5e11  # rows times pairs of columns, whose products take some ten seconds of a core
@@ -48,27 +49,35 @@ def diagonal(problem: Problem, penalty: float) -> Floats | None:
     """Return d with X'X - diag(d) positive semidefinite and d + penalty > 0, a number a column.
 
     Columns that depend on others have nearly none, and all others keep theirs, where the smallest
-    eigenvalue is 0 (T48). None where none can be had.
+    eigenvalue is 0 (T48). None where that says about as much.
     """
     p = problem.features.n_columns
     if problem.n_rows <= p or not problem.gram.affordable or not penalty > 0.0:
         return None
     matrix = problem.gram.full(problem.between).copy(order="F")
     matrix[np.diag_indices(p)] += penalty
-    found = diagonal_of(matrix, check=problem.allowance.check)
+    found = diagonal_of(matrix, penalty + curvature(problem), check=problem.allowance.check)
     return None if found is None or not (found > _LEAST * penalty).all() else found - penalty
 
 
 def diagonal_of(
-    matrix: Floats, scale: float = 0.0, check: Callable[[], None] = lambda: None
+    matrix: Floats,
+    smallest: float,
+    scale: float = 0.0,
+    check: Callable[[], None] = lambda: None,
 ) -> Floats | None:
-    """Return d > 0 with a matrix less diag(d) positive semidefinite, or None.
+    """Return d > 0 with a matrix less diag(d) positive semidefinite.
 
     A Cholesky factorisation proves it (T11e); its rounding, and that of a matrix that came from
-    numbers of size `scale`, is given back.
+    numbers of size `scale`, is given back. None where most columns keep little more to themselves
+    than the `smallest` eigenvalue, or where numbers do not allow it.
     """
     p = matrix.shape[0]
-    found = _largest_diagonal(matrix, check)
+    factor = _factor(matrix.copy(order="F"))
+    if factor is None:
+        return None
+    alone = 1.0 / _inverse(factor).diagonal()  # what all others leave of each: no d is above it
+    found = _largest_diagonal(matrix, alone, check) if np.median(alone) > _FAR * smallest else None
     if found is None:
         return None
     lost = 4e-16 * p * p * max(float(matrix.diagonal().max()), scale)
@@ -81,7 +90,7 @@ def diagonal_of(
     return None
 
 
-def _largest_diagonal(matrix: Floats, check: Callable[[], None]) -> Floats | None:
+def _largest_diagonal(matrix: Floats, alone: Floats, check: Callable[[], None]) -> Floats | None:
     """Return d > 0 with matrix - diag(d) positive definite, and the product of d about largest.
 
     Newton's steps on sum log d + tau log det(matrix - diag(d)), for ever smaller tau. None where
@@ -98,10 +107,6 @@ def _largest_diagonal(matrix: Floats, check: Callable[[], None]) -> Floats | Non
             return -np.inf, None
         return float(np.log(d).sum() + 2 * tau * np.log(factor.diagonal()).sum()), factor
 
-    factor = _factor(matrix.copy(order="F"))
-    if factor is None:
-        return None
-    alone = 1.0 / _inverse(factor).diagonal()  # what all others leave of each
     d: Floats = alone / (2 * p)
     for tau in _TAUS:
         high, factor = value(d, tau)

@@ -69,7 +69,7 @@ class Schema:
     ...     "target": {"name": "cost", "bounds": [0, 1e5]},
     ... })
     >>> schema.names, schema.groups
-    (('age', 'region'), [[0], [1, 2, 3]])
+    (('age', 'region'), [[0], [1, 2]])
     """
 
     names: Sequence[str] | None

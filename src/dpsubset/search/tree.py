@@ -25,7 +25,6 @@ from dpsubset.search.kernel import Moments, Rest, Rule, explore
 __all__ = ["Shortlist", "Tree"]
 
 _MOST = 1200  # candidates handed to the compiled search at once
-_FAR = 2.0  # times the least eigenvalue: what columns must keep for units of their own
 _SMALL = 300  # candidates up to which the reduced matrix's own eigenvalues are worth their time
 _NODES = 1_000_000  # of that search before the region is split instead
 _HINTS = 25_000_000  # numbers that the dual points of open regions may hold
@@ -263,7 +262,5 @@ class Tree:
         H[np.diag_indices(free.size)] += reduced.penalty
         scale = float(self._problem.gram.diagonal.max()) + reduced.penalty
         smallest = max(known, smallest_eigenvalue(H, scale))
-        found = diagonal_of(H, scale, self._allowance.check) if free.size > 2 else None
-        if found is None or _FAR * smallest > np.median(found):
-            return same, smallest
-        return 1.0 / np.sqrt(found), 1.0 - 1e-9
+        found = diagonal_of(H, smallest, scale, self._allowance.check)
+        return (same, smallest) if found is None else (1.0 / np.sqrt(found), 1.0 - 1e-9)
