@@ -22,7 +22,7 @@ def fitted(lines: Iterable[Line]) -> dict[str, Fitted]:
     by_kind: dict[str, list[Line]] = {}
     for line in lines:
         loss = as_loss(line["asked_loss"])
-        by_kind.setdefault(kind_of(loss.name == "squared", loss.bends), []).append(line)
+        by_kind.setdefault(kind_of(loss.name in ("squared", "brier"), loss.bends), []).append(line)
     return {kind: _fit(some) for kind, some in sorted(by_kind.items())}
 
 

@@ -540,7 +540,9 @@ class Selection(Question):
             return None
         columns = f"{'up to ' if self.open_size else ''}{self.largest_size} columns"
         asked = f"{columns} at epsilon {made.epsilon:g} with {loss.name} loss"
-        other = "" if loss.bends else ", or a loss that bends (huber:0.2, logistic),"
+        other = "" if loss.bends else ", or a loss that bends (huber:0.2),"
+        if loss.classification:
+            other = "" if problem.quadratic else ", or brier loss,"
         other = f", a ridge for every row (row_ridge){other}" if loose else other
         return (
             f"an exact draw of {asked} takes {found}; "

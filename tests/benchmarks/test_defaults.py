@@ -20,6 +20,7 @@ EVERY = (
     *defaults_study.NUMBERS,
     *defaults_study.WINDOWED,
     *defaults_study.LABELS,
+    *defaults_study.BRIER,
     *defaults_study.VARIANTS,
 )
 
@@ -105,7 +106,7 @@ def test_cells_are_fixed_and_hold_every_candidate() -> None:
     assert {cell["shape"] for cell in cells if cell["kind"] == "recovery"} == set(SHAPES)
     told = ("loss", "radius", "offset_share", "ridge", "window_share")
     met = {Candidate(*(c[k] for k in told)) for c in real}
-    assert met == {*EVERY}
+    assert met == {*EVERY, *defaults_study.WITH_EIGHT}
 
 
 def test_the_study_goes_on_where_it_was_and_does_not_try_a_refused_cell_again(

@@ -30,7 +30,9 @@ _MEMORY = 4 << 30  # bytes that the pieces may take, roughly; beyond it the samp
 _HARD = 16  # refinements after which a problem is hard enough to prepare for
 _SEARCHES = {16: 100_000, 64: 2_000_000, 512: 20_000_000}  # refinements: nodes of a search
 _NARROW = 500  # columns; a node of a wider table, or of wide features, costs more
-_COUNTS = (100, 2000, 20_000)  # lengths of the lists that it is asked for
+_COUNTS = (100, 2000, 20_000, 100_000)  # lengths of the lists that it is asked for
+_REST = 5.0  # nats by which all others together may outweigh a list: that many tries cost little
+_FAR_FROM = 8.0  # the same where the next length would not do, either
 _BOUNDED = 50_000  # supports of a region that are listed with bounds on their scores
 _SPREAD = 20_000  # columns from which envelopes are made on all cores
 _LOST = 8  # rejections from lists of bounds before these are looked at
@@ -318,19 +320,22 @@ class Partition:
         """
         if not (self.seed and self.maker.searchable and self._concentrated()):
             return False
-        for count in _COUNTS:
-            found = search.top(self.problem, count, limits=self._allowance.part(nodes))
+        counts = list(_COUNTS)
+        while counts:
+            found = search.top(self.problem, counts.pop(0), limits=self._allowance.part(nodes))
             if not found[-1].proven:
                 return False
             logs = -self.kappa * np.array([f.score for f in found])
             rest = self.problem.n_supports - len(found)
             common = float(logs[-1]) + self.kappa * self.problem.slack
-            if rest == 0 or (
-                logs[0] - common >= 1.0
-                and common + math.log(rest) <= np.logaddexp.reduce(logs) + 1.0
-            ):
+            heavier = -math.inf
+            if rest:
+                heavier = common + math.log(rest) - float(np.logaddexp.reduce(logs))
+            if rest == 0 or (logs[0] - common >= 1.0 and heavier <= _REST):
                 self._adopt([f.support for f in found], logs, common)
                 return True
+            if heavier > _FAR_FROM:
+                del counts[:1]
         return False
 
     def _concentrated(self) -> bool:
