@@ -564,4 +564,9 @@ def test_better_bounds_that_are_too_high_are_caught(monkeypatch, race: bool) -> 
         return problem.score(support) + (0.5 / kappa if 1 in support else -10.0)
 
     monkeypatch.setattr(BendingCuts, "better", better)
+    monkeypatch.setattr(
+        BendingCuts,
+        "raised",
+        lambda self, many, **_: np.array([better(self, s, 0.0) for s in many]),
+    )
     assert drawn("plain", "logistic", 6.0, race) < FALSE_ALARM

@@ -87,6 +87,10 @@ class BendingCuts(DualCuts):
             del self._below[1]
         return True
 
+    @property
+    def tells(self) -> bool:
+        return self.bent and all(cuts.tells for cuts in self._below)
+
     def sharpen(self) -> bool:
         """Sharpen the last minorant."""
         return bool(self._below) and self._below[-1].sharpen()

@@ -139,6 +139,11 @@ class CutMaker(ABC):
         """
         return False
 
+    @property
+    def tells(self) -> bool:
+        """Whether bounds on many single supports cost little."""
+        return False
+
     def better(self, support: NDArray[np.intp], worst: float) -> float:
         """Return a bound on one support that costs less than its score; enough is `worst`."""
         return -np.inf

@@ -127,6 +127,10 @@ class MomentCuts(CutMaker):
         """Whether there is no room for weights, so that they are made slice by slice."""
         return self.problem.features.identity and self.problem.n_columns > recipe.WIDE
 
+    @property
+    def tells(self) -> bool:
+        return self.problem.gram.held
+
     def _alone(self, reduced: Reduced) -> Floats:
         """Return what each feature gains alone (T11d)."""
         if self.problem.features.identity:

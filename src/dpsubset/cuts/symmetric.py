@@ -9,10 +9,12 @@ from dpsubset.compiled import compiled
 __all__ = [
     "block_tables",
     "draw_subset",
+    "draw_subsets",
     "draw_within",
     "inclusion",
     "log_total",
     "next_block",
+    "suffixes",
 ]
 
 _STRETCH = 1 << 15  # columns whose sums are held at once
@@ -191,3 +193,52 @@ def draw_subset(w, t, block, own, later, uniforms):  # type: ignore[no-untyped-d
         found += take
         g += 1
     return chosen
+
+
+@compiled()
+def suffixes(w, t, block):  # type: ignore[no-untyped-def]
+    """Return the log polynomials of the ends of every block, as `draw_subsets` needs them."""
+    count = (w.size + block - 1) // block
+    out = np.full((count, block + 1, t + 1), -np.inf)
+    for g in range(count):
+        start = g * block
+        size = min(block, w.size - start)
+        out[g, size, 0] = 0.0
+        for j in range(size - 1, -1, -1):
+            out[g, j] = out[g, j + 1]
+            _absorb(out[g, j], w[start + j])
+    return out
+
+
+@compiled(nogil=True)
+def draw_subsets(w, t, block, own, later, ends, uniforms):  # type: ignore[no-untyped-def]
+    """Draw a subset, as `draw_subset` does, for every row of `uniforms`; return their weights, too.
+
+    A row needs one number for each block and one for each column of a subset.
+    """
+    m = uniforms.shape[0]
+    chosen, weights = np.empty((m, t), np.int64), np.zeros(m)
+    for row in range(m):
+        found = used = g = 0
+        while found < t:
+            g, left, used = next_block(own, later, g, t - found, uniforms[row], used)
+            if left == 0:
+                break
+            start, place = g * block, 0
+            size = min(block, w.size - start)
+            while left > 0:
+                u = uniforms[row, used]
+                used += 1
+                reached, at = 0.0, size - left
+                for j in range(place, size - left + 1):
+                    share = np.exp(w[start + j] + ends[g, j + 1, left - 1] - ends[g, place, left])
+                    reached += share
+                    if share > 0.0:
+                        at = j
+                    if reached >= u:
+                        break
+                chosen[row, found] = start + at
+                weights[row] += w[start + at]
+                found, left, place = found + 1, left - 1, at + 1
+            g += 1
+    return chosen, weights

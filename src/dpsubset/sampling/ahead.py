@@ -39,14 +39,15 @@ class Try:
     log_weight: float = 0.0
     height: float = 0.0  # the exponential number that its score has to stay below
     rising: Callable[[float], float] = float
+    known: float | None = None  # kappa times what its score has above its bound, at least
     begun: Begun | None = None
 
     @property
     def question(
         self,
-    ) -> tuple[float, Support, float, Callable[[float], float], Begun | None]:
+    ) -> tuple[float, Support, float, Callable[[float], float], float | None, Begun | None]:
         """What a partition is asked."""
-        return self.height, self.support, self.log_weight, self.rising, self.begun
+        return self.height, self.support, self.log_weight, self.rising, self.known, self.begun
 
 
 class Ahead:
@@ -102,7 +103,9 @@ class Ahead:
         inside = 0 <= one.index < len(partition.pieces)
         if not inside or partition.pieces[one.index].exact or partition.gone(one.support):
             return
-        if one.height < one.rising(partition.told(one.support, one.log_weight)):
+        if one.known is None:
+            one.known = partition.told(one.support, one.log_weight)
+        if one.height < one.rising(one.known):
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(cores())

@@ -28,7 +28,7 @@ __all__ = ["GONE", "Partition", "TooHard", "Verdict"]
 _PATTERNS_UP_TO = 6  # columns to choose; 2^6 starting regions at most
 _MEMORY = 4 << 30  # bytes that the pieces may take, roughly; beyond it the sampler gives up (T18)
 _HARD = 16  # refinements after which a problem is hard enough to prepare for
-_SEARCHES = {16: 100_000, 64: 2_000_000, 512: 20_000_000}  # refinements: nodes of a search
+_SEARCHES = {16: 100_000, 64: 500_000, 256: 2_000_000, 1024: 20_000_000}  # refinements: nodes
 _NARROW = 500  # columns; a node of a wider table, or of wide features, costs more
 _COUNTS = (100, 2000, 20_000, 100_000)  # lengths of the lists that it is asked for
 _REST = 5.0  # nats by which all others together may outweigh a list: that many tries cost little
@@ -38,7 +38,8 @@ _SPREAD = 20_000  # columns from which envelopes are made on all cores
 _LOST = 8  # rejections from lists of bounds before these are looked at
 _LOOSE = 1.0  # nats that bounds on single supports may lack before they are expanded anew
 _WORTH = 0.05  # nats that make another cut of a piece worth keeping
-_DRAW = 120.0  # microseconds of a draw without a fit
+_DRAW, _QUICK = 120.0, 20.0  # microseconds of a draw without a fit, alone and among others
+_TOGETHER = 256  # tries that are drawn at once
 _CLOSE, _HOPELESS = 4.0, 8.0  # nats of excess: below, a draw was nearly kept; above, none will be
 _SEEN = 20.0  # nats below all others within which a piece's loss of mass is seen
 _LATELY, _LITTLE = 0.1, 0.03  # weight of the last refinement in their mean, and its least value
@@ -76,8 +77,8 @@ class Partition:
         self._refined = self._lost = 0
         self._most = math.inf
         self._adopted: set[tuple[int, ...]] = set()
-        draw = _DRAW + 0.05 * problem.n_rows * problem.most_columns
-        self._quick = _DRAW / draw  # cost of a draw that needs no fit, against one that does
+        draw = _DRAW + 0.05 * problem.scored_entries
+        self._quick = _QUICK / draw  # cost of a draw that needs no fit, against one that may
         self._gain = 1.0  # share of a piece's mass that refining takes away, lately
         self.pieces: list[Piece] = []
         self._stats = np.empty((2, 16))  # log mass and peak of every piece
@@ -198,19 +199,33 @@ class Partition:
         """Return what a bound on the one support tells of kappa (R(S) - bound(S))."""
         return max(self.kappa * self.maker.better(support, math.inf) + log_weight, 0.0)
 
+    @property
+    def together(self) -> int:
+        """How many tries may be drawn at once: many where moments tell of all of them at once."""
+        return _TOGETHER if self.maker.tells else 1
+
+    def told_together(self, supports: Support, log_weights: Floats) -> Floats:
+        """Return `told` of many supports; of squared loss the score itself tells."""
+        if self.problem.quadratic:
+            lows = self.maker.scores(supports) - self.problem.slack
+        else:
+            lows = self.maker.raised(supports)
+        return np.asarray(np.maximum(self.kappa * lows + log_weights, 0.0))
+
     def reaches(
         self,
         draw: float,
         support: Support,
         log_weight: float,
         rising: Callable[[float], float],
+        known: float | None = None,
         begun: Begun | None = None,
     ) -> Verdict:
         """Say whether a draw is at least rising(kappa (R(S) - bound(S))).
 
-        A bound on the one support may tell before its score is known.
+        A bound on the one support may tell before its score is known; it may be `known` already.
         """
-        known = self.told(support, log_weight)
+        known = self.told(support, log_weight) if known is None else known
         if draw < rising(known):
             return Verdict(False, known, 0.0)
         kept, excess = decided(self.problem, self.kappa, draw, support, log_weight, rising, begun)

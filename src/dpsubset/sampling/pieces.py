@@ -12,13 +12,21 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.cuts import Cut
 from dpsubset.cuts.cut import largest
-from dpsubset.cuts.symmetric import block_tables, draw_subset, draw_within, next_block
+from dpsubset.cuts.symmetric import (
+    block_tables,
+    draw_subset,
+    draw_subsets,
+    draw_within,
+    next_block,
+    suffixes,
+)
 from dpsubset.problem import Problem
 from dpsubset.sampling.ranks import rank, skip, unrank
 
 __all__ = ["Envelope", "Listed", "Piece", "RandomSource", "Tail", "pick"]
 
 Support = NDArray[np.int64]
+_NARROW = 1024  # columns of a region up to which many draws are made together
 
 
 class RandomSource(Protocol):
@@ -53,6 +61,11 @@ class Piece(ABC):
     @abstractmethod
     def draw(self, source: RandomSource) -> tuple[Support, float]:
         """Draw a support in proportion to the envelope; return it with its log weight there."""
+
+    def draw_many(self, source: RandomSource, count: int) -> tuple[Support, Floats]:
+        """Draw so many supports, one a row."""
+        drawn = [self.draw(source) for _ in range(count)]
+        return np.array([one for one, _ in drawn]), np.array([weight for _, weight in drawn])
 
 
 class Listed(Piece):
@@ -129,6 +142,7 @@ class Envelope(Piece):
         self.evidence = self.loose = 0.0
         log_weights = kappa * cut.weights
         self._held = None if cut.recipe else log_weights
+        self._ends: Floats | None = None  # what many draws need, made when they come
         t, p = cut.region.to_choose, cut.region.free.size
         self._block = max(32, min(1024, math.isqrt(p) * 2))
         self._own, self._later = block_tables(log_weights, t, self._block)
@@ -161,6 +175,21 @@ class Envelope(Piece):
             weight = float(self._held[chosen].sum())
         support = np.sort(np.array([*self.region.inside, *self.region.free[chosen]]))
         return support.astype(np.int64), weight - self.kappa * self._cut.constant
+
+    def draw_many(self, source: RandomSource, count: int) -> tuple[Support, Floats]:
+        t, p = self.region.to_choose, self.region.free.size
+        if self._held is None or p > _NARROW or count == 1:
+            return super().draw_many(source, count)
+        if self._ends is None:
+            self._ends = suffixes(self._held, t, self._block)
+        blocks = self._own.shape[0]
+        uniforms = source.uniforms(count * (blocks + t)).reshape(count, blocks + t)
+        chosen, weights = draw_subsets(
+            self._held, t, self._block, self._own, self._later, self._ends, uniforms
+        )
+        inside = np.tile(np.array(self.region.inside, dtype=np.int64), (count, 1))
+        supports = np.sort(np.concatenate([inside, self.region.free[chosen]], axis=1), axis=1)
+        return supports.astype(np.int64), weights - self.kappa * self._cut.constant
 
     def _draw_by_blocks(self, uniforms: Floats) -> tuple[NDArray[np.int64], float]:
         """Draw as `draw_subset` does, with the weights of those blocks alone that are opened."""

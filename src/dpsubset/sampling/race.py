@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.sampling.ahead import Ahead, Try
-from dpsubset.sampling.deciding import draw_index, new_clocks, ring_height
+from dpsubset.sampling.deciding import new_clocks, ring_height
 from dpsubset.sampling.partition import GONE, Partition
 from dpsubset.sampling.pieces import RandomSource, Support
 
@@ -69,21 +70,53 @@ def draw_proportional(
 def proposals(partition: Partition, source: RandomSource, tries: Tries | None) -> Iterator[Try]:
     """Draw from the partition as it is, again and again, until one ends the draw for sure."""
     logs = np.concatenate([partition.masses, partition.single_weights])
-    total, clock = float(np.logaddexp.reduce(logs)), copy(tries)
+    total, clock, count = float(np.logaddexp.reduce(logs)), copy(tries), 1
     while True:
         late = clock is not None and clock.late(total, 1, source)
         now = -math.inf if clock is None else clock.now
-        index = _LATE if late else draw_index(logs, source)
-        if not 0 <= index < len(partition.pieces):
-            yield Try(index, now)
+        if late:
+            yield Try(_LATE, now)
             return
-        piece = partition.pieces[index]
-        support, log_weight = piece.draw(source)
-        kept = piece.exact and not partition.gone(support)
-        height = 0.0 if kept or partition.gone(support) else source.exponential()
-        yield Try(index, now, support, log_weight, height)
-        if kept:
+        indices = _draw_indices(logs, source, count)
+        ends = np.flatnonzero(indices >= len(partition.pieces))
+        before = indices[: ends[0]] if ends.size else indices
+        for one in _together(partition, source, before):
+            one.now = now
+            yield one
+            if partition.pieces[one.index].exact and not partition.gone(one.support):
+                return
+        if ends.size:
+            yield Try(int(indices[ends[0]]), now)
             return
+        if clock is None:
+            count = min(2 * count, partition.together)
+
+
+def _draw_indices(logs: Floats, source: RandomSource, count: int) -> NDArray[np.intp]:
+    """Draw so many indices in proportion to exp(logs)."""
+    cumulated = np.cumsum(np.exp(logs - logs.max()))
+    at = np.searchsorted(cumulated, source.uniforms(count) * cumulated[-1], side="right")
+    return np.asarray(np.minimum(at, cumulated.size - 1), dtype=np.intp)
+
+
+def _together(
+    partition: Partition, source: RandomSource, indices: NDArray[np.intp]
+) -> Iterator[Try]:
+    """Draw a try from each of some pieces; where there are several, all are told of at once."""
+    if indices.size == 0:
+        return
+    supports = np.empty((indices.size, partition.problem.size), dtype=np.int64)
+    log_weights = np.empty(indices.size)
+    for index in np.unique(indices):
+        rows = np.flatnonzero(indices == index)
+        supports[rows], log_weights[rows] = partition.pieces[index].draw_many(source, rows.size)
+    heights = source.exponentials(indices.size)
+    known: list[float] | list[None] = [None] * indices.size
+    if indices.size > 1:
+        known = partition.told_together(supports, log_weights).tolist()
+    drawn = zip(indices.tolist(), supports, log_weights.tolist(), heights.tolist(), strict=True)
+    for (index, support, log_weight, height), low in zip(drawn, known, strict=True):
+        yield Try(index, -math.inf, support, log_weight, height, known=low)
 
 
 @dataclass
@@ -146,21 +179,23 @@ def _arrivals(partition: Partition, source: RandomSource, race: Race) -> Iterato
     deadline, now = race.deadline(partition.single_weights, source), race.now
     horizon = -_LOG2 - float(partition.peaks.max(initial=-math.inf))
     rate = _LOG2 + float(np.logaddexp.reduce(partition.masses, initial=-math.inf))
-    arrival = math.inf
+    until, count = min(deadline, horizon), 1
     while True:
+        arrivals = np.empty(0)
         if partition.pieces:
-            arrival = float(np.logaddexp(now, math.log(source.exponential()) - rate))
-        if deadline <= min(arrival, horizon):
-            yield Try(_ENDED, now)
+            waited = np.log(np.cumsum(source.exponentials(count))) - rate
+            arrivals = np.logaddexp(now, waited)
+            arrivals = arrivals[arrivals < until]
+            indices = _draw_indices(partition.masses, source, arrivals.size)
+            for arrival, one in zip(arrivals, _together(partition, source, indices), strict=True):
+                one.now = now = float(arrival)
+                one.rising = partial(ring_height, now, one.log_weight)
+                yield one
+        if arrivals.size < count:
+            ended = deadline <= horizon
+            yield Try(_ENDED, now) if ended else Try(_HORIZON, max(now, horizon))
             return
-        if arrival >= horizon:
-            yield Try(_HORIZON, max(now, horizon))
-            return
-        now = arrival
-        index = draw_index(partition.masses, source)
-        support, log_weight = partition.pieces[index].draw(source)
-        rising = partial(ring_height, now, log_weight)
-        yield Try(index, now, support, log_weight, source.exponential(), rising)
+        count = min(2 * count, partition.together)
 
 
 def _rings(partition: Partition, one: Try) -> bool:
