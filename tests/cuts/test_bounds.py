@@ -26,7 +26,14 @@ from dpsubset.cuts.perspective import _covariance
 from dpsubset.cuts.reduced import extension_scores, multiplier, reduce
 from dpsubset.cuts.region import Region, patterns, root
 from dpsubset.cuts.start import start
-from dpsubset.cuts.symmetric import block_tables, draw_subset, inclusion, log_total
+from dpsubset.cuts.symmetric import (
+    block_tables,
+    draw_subset,
+    draw_subsets,
+    inclusion,
+    log_total,
+    suffixes,
+)
 from dpsubset.search.kernel import _weights
 
 SHAPES = sizes(12)
@@ -361,6 +368,34 @@ def test_drawn_subsets_match_their_law(block: int) -> None:
     p_value, cells = chi_square(counts, logs - np.logaddexp.reduce(logs))
     assert cells > 20
     assert p_value > 1e-4
+
+
+def of_many(block: int, forgotten: int = 0) -> float:
+    """Return the p-value of subsets that are drawn together; the first few blocks may lack ends."""
+    rng = np.random.default_rng(12)
+    w, t = np.array([0.0, 1.0, -2.0, 0.5, 0.5, 3.0, -1.0]), 3
+    sets = list(itertools.combinations(range(7), t))
+    places = {one: i for i, one in enumerate(sets)}
+    logs = w[np.array(sets)].sum(axis=1)
+    own, later = block_tables(w, t, block)
+    ends = suffixes(w, t, block)
+    ends[:forgotten, 1:] = ends[:forgotten, :-1]
+    uniforms = rng.random((20_000, own.shape[0] + t))
+    chosen, weights = draw_subsets(w, t, block, own, later, ends, uniforms)
+    np.testing.assert_allclose(weights, w[chosen].sum(axis=1), rtol=1e-12, atol=1e-12)
+    counts = np.bincount([places[tuple(row)] for row in chosen.tolist()], minlength=len(sets))
+    p_value, cells = chi_square(counts, logs - np.logaddexp.reduce(logs))
+    assert cells > 20
+    return float(p_value)
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 16])
+def test_subsets_that_are_drawn_together_match_their_law(block: int) -> None:
+    assert of_many(block) > 1e-4
+
+
+def test_wrong_ends_of_a_block_are_caught() -> None:
+    assert of_many(16, forgotten=1) < 1e-4
 
 
 @pytest.mark.parametrize("ties", [False, True])

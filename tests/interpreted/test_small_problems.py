@@ -103,6 +103,8 @@ def test_a_clone_of_squared_loss() -> None:
 ENTRANCES = [
     symmetric.block_tables,
     symmetric.draw_subset,
+    symmetric.draw_subsets,
+    symmetric.suffixes,
     symmetric.inclusion,
     reduced._extend,
     dense._peaks,
