@@ -149,7 +149,7 @@ class CutMaker(ABC):
         return -np.inf
 
     def raised(self, supports: NDArray[np.int64], *, last: bool = False) -> Floats:
-        """Return bounds on the scores of supports after `expand`."""
+        """Return the highest bounds on the scores of supports that are at hand."""
         return np.full(len(supports), -np.inf)
 
     def listed(self, region: Region) -> tuple[NDArray[np.int64], Floats] | None:

@@ -131,6 +131,10 @@ class MomentCuts(CutMaker):
     def tells(self) -> bool:
         return self.problem.gram.held
 
+    def raised(self, supports: NDArray[np.int64], *, last: bool = False) -> Floats:
+        """Return the scores themselves, up to rounding."""
+        return np.asarray(self.scores(supports) - self.problem.slack)
+
     def _alone(self, reduced: Reduced) -> Floats:
         """Return what each feature gains alone (T11d)."""
         if self.problem.features.identity:

@@ -205,12 +205,8 @@ class Partition:
         return _TOGETHER if self.maker.tells else 1
 
     def told_together(self, supports: Support, log_weights: Floats) -> Floats:
-        """Return `told` of many supports; of squared loss the score itself tells."""
-        if self.problem.quadratic:
-            lows = self.maker.scores(supports) - self.problem.slack
-        else:
-            lows = self.maker.raised(supports)
-        return np.asarray(np.maximum(self.kappa * lows + log_weights, 0.0))
+        """Return `told` of many supports."""
+        return np.asarray(np.maximum(self.kappa * self.maker.raised(supports) + log_weights, 0.0))
 
     def reaches(
         self,
