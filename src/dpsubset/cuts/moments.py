@@ -298,7 +298,8 @@ class MomentCuts(CutMaker):
         found = optimise(problem, region, np.full(p, self.curvature()), *how)
         if not self._compared and p <= _DIAGONAL and self._optimised > p // _WAITING:
             self._compared = True
-            below = diagonal(problem, problem.ridge + self.floor)
+            penalty = problem.ridge + self.floor
+            below = problem.once(f"diagonal, {penalty!r}", lambda: diagonal(problem, penalty))
             if below is not None:
                 other = optimise(problem, region, below, *how)
                 if other.log_mass < found.log_mass:

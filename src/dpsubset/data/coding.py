@@ -61,7 +61,8 @@ def coded(
     out = np.zeros((present.size, sum(widths) + constant))
     end = 0
     for column, one, width in zip(columns, cells, widths, strict=True):
-        out[:, end : end + width] = column.code(one, clip)
+        if present.size:  # a table without rows is posed again and again, to check a question
+            out[:, end : end + width] = column.code(one, clip)
         end += width
     if constant:
         out[:, end] = 1.0
