@@ -22,6 +22,7 @@ from benchmarks.kept import go_on, read_lines, write_below
 from dpsubset import search
 from dpsubset.arrays import Floats
 from dpsubset.coefficients import noisy_statistics, objective_perturbation
+from dpsubset.data.category import Category
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import Limits
 from dpsubset.mechanisms import (
@@ -192,18 +193,19 @@ def cases() -> Iterator[Case]:
 def make_tables(case: Case) -> tuple[list[Floats], Floats]:
     """Draw categories, coded as features, as single columns of -1 and 1, and by one level each.
 
-    The target depends on the first level of each of the first categories.
+    They have one level more than columns (T33); the first level has no single column. The target
+    depends on the second level of each of the first categories.
     """
     rng = np.random.default_rng([case.rows, case.features, case.width])
     K, shape = case.width, (case.rows, case.features)
     table = TABLES[case.table]
-    levels = rng.integers(K, size=shape)
+    levels = rng.integers(K + 1, size=shape)
     if table.repeats:
         again = rng.random(shape) < table.repeats
         for g in range(1, case.features):
             levels[again[:, g], g] = levels[again[:, g], g - 1]
-    hot = np.eye(K)[levels]
-    corners = np.sqrt(K / (K - 1)) * (hot - 1 / K)  # T33: of norm 1
+    corners = Category(levels=tuple(map(str, range(K + 1)))).corners[levels]
+    hot = np.eye(K + 1)[levels][:, :, 1:]
     y = hot[:, : table.size, 0].sum(axis=1)
     y = (y - y.mean()) / (3 * y.std()) + 0.1 * rng.standard_normal(case.rows)
     if case.loss in LABELLED:

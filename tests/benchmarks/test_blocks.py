@@ -16,9 +16,13 @@ SMALL = Case("best set", "squared", 200, 6, 3)
 
 def test_categories_have_norm_one_and_single_columns_say_the_same() -> None:
     (corners, single, first), y = make_tables(SMALL)
-    norms = np.linalg.norm(corners.reshape(200, 6, 3), axis=2)
-    assert np.allclose(norms, 1.0)
-    assert np.array_equal(corners > 0, single > 0)
+    corners, levels = corners.reshape(200, 6, 3), single.reshape(200, 6, 3)
+    assert np.allclose(np.linalg.norm(corners, axis=2), 1.0)
+    for g in range(6):
+        both = np.column_stack([corners[:, g], levels[:, g]])
+        assert [len(np.unique(some, axis=0)) for some in (both, corners[:, g], levels[:, g])] == [
+            4
+        ] * 3
     assert np.array_equal(first, single[:, ::3])
     assert np.abs(y).max() < 2
 
