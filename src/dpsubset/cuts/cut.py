@@ -156,6 +156,10 @@ class CutMaker(ABC):
         """Return all supports of a region and bounds on their scores, where that is quick."""
         return None
 
+    def below(self) -> Floats | None:
+        """Return a diagonal below X'X, a number a column; None if that says little (T48)."""
+        return None
+
     def curvature(self) -> float:
         """Return d >= 0 with X'X - d I positive semidefinite, 0 where cuts make no use of it."""
         return 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -296,15 +296,20 @@ class MomentCuts(CutMaker):
         if self._below is not None:
             return optimise(problem, region, self._below, *how)
         found = optimise(problem, region, np.full(p, self.curvature()), *how)
-        if not self._compared and p <= _DIAGONAL and self._optimised > p // _WAITING:
-            self._compared = True
-            penalty = problem.ridge + self.floor
-            below = problem.once(f"diagonal, {penalty!r}", lambda: diagonal(problem, penalty))
+        if not self._compared and self._optimised > p // _WAITING:
+            self._compared, below = True, self.below()
             if below is not None:
                 other = optimise(problem, region, below, *how)
                 if other.log_mass < found.log_mass:
                     self._below, found = below, other
         return found
+
+    def below(self) -> Floats | None:
+        problem, penalty = self.problem, self.problem.ridge + self.floor
+        if problem.features.n_columns > _DIAGONAL:
+            return None
+        found = problem.once(f"diagonal, {penalty!r}", lambda: diagonal(problem, penalty))
+        return cast("Floats | None", found)
 
     @property
     def hand(self) -> NDArray[np.intp]:

@@ -75,6 +75,7 @@ class Partition:
         self.problem = problem
         self.kappa = kappa
         self._refined = self._lost = 0
+        self._pace = 1  # tries that were drawn at once, lately
         self._most = math.inf
         self._adopted: set[tuple[int, ...]] = set()
         draw = _DRAW + 0.05 * problem.scored_entries
@@ -199,10 +200,16 @@ class Partition:
         """Return what a bound on the one support tells of kappa (R(S) - bound(S))."""
         return max(self.kappa * self.maker.better(support, math.inf) + log_weight, 0.0)
 
-    @property
-    def together(self) -> int:
-        """How many tries may be drawn at once: many where moments tell of all of them at once."""
-        return _TOGETHER if self.maker.tells else 1
+    def paced(self, rejected: int) -> int:
+        """Return how many tries are drawn at once next, after so many were rejected together.
+
+        Where moments tell of all of them at once they are ever more, and a quarter after a change.
+        """
+        if not self.maker.tells:
+            return 1
+        count = min(2 * rejected, _TOGETHER) if rejected else max(self._pace // 4, 1)
+        self._pace = count
+        return count
 
     def told_together(self, supports: Support, log_weights: Floats) -> Floats:
         """Return `told` of many supports."""

@@ -70,7 +70,8 @@ def draw_proportional(
 def proposals(partition: Partition, source: RandomSource, tries: Tries | None) -> Iterator[Try]:
     """Draw from the partition as it is, again and again, until one ends the draw for sure."""
     logs = np.concatenate([partition.masses, partition.single_weights])
-    total, clock, count = float(np.logaddexp.reduce(logs)), copy(tries), 1
+    total, clock = float(np.logaddexp.reduce(logs)), copy(tries)
+    count = 1 if clock else partition.paced(0)
     while True:
         late = clock is not None and clock.late(total, 1, source)
         now = -math.inf if clock is None else clock.now
@@ -88,8 +89,7 @@ def proposals(partition: Partition, source: RandomSource, tries: Tries | None) -
         if ends.size:
             yield Try(int(indices[ends[0]]), now)
             return
-        if clock is None:
-            count = min(2 * count, partition.together)
+        count = 1 if clock else partition.paced(count)
 
 
 def _draw_indices(logs: Floats, source: RandomSource, count: int) -> NDArray[np.intp]:
@@ -179,7 +179,7 @@ def _arrivals(partition: Partition, source: RandomSource, race: Race) -> Iterato
     deadline, now = race.deadline(partition.single_weights, source), race.now
     horizon = -_LOG2 - float(partition.peaks.max(initial=-math.inf))
     rate = _LOG2 + float(np.logaddexp.reduce(partition.masses, initial=-math.inf))
-    until, count = min(deadline, horizon), 1
+    until, count = min(deadline, horizon), partition.paced(0)
     while True:
         arrivals = np.empty(0)
         if partition.pieces:
@@ -195,7 +195,7 @@ def _arrivals(partition: Partition, source: RandomSource, race: Race) -> Iterato
             ended = deadline <= horizon
             yield Try(_ENDED, now) if ended else Try(_HORIZON, max(now, horizon))
             return
-        count = min(2 * count, partition.together)
+        count = partition.paced(count)
 
 
 def _rings(partition: Partition, one: Try) -> bool:

@@ -25,6 +25,7 @@ from dpsubset.search.kernel import Moments, Rest, Rule, explore
 __all__ = ["Shortlist", "Tree"]
 
 _MOST = 1200  # candidates handed to the compiled search at once
+_SOME = 3  # larger regions, after which a diagonal below X'X is worth its time
 _SMALL = 300  # candidates up to which the reduced matrix's own eigenvalues are worth their time
 _NODES = 1_000_000  # of that search before the region is split instead
 _HINTS = 25_000_000  # numbers that the dual points of open regions may hold
@@ -85,6 +86,7 @@ class Tree:
         self._problem = maker.problem
         self._list = shortlist
         self._curvature = maker.curvature()
+        self._large = 0  # regions that were too large for a look at their own matrix
         self._allowance = allowance
         self._queue: list[tuple[float, int, Region, Floats | None]] = []
         self._ticket = counter()
@@ -250,13 +252,17 @@ class Tree:
     def _scaled(self, cut: MomentCut) -> tuple[Floats, float]:
         """Return units of the free columns, and a bound on the reduced matrix's eigenvalues then.
 
-        The matrix itself is looked at when it is small. Where its least eigenvalue is far below
-        what most columns keep to themselves, every column has a unit of its own (T48).
+        The matrix itself is looked at when it is small, else X'X. Where its least eigenvalue is far
+        below what most columns keep to themselves, every column has a unit of its own (T48).
         """
         free, reduced = cut.region.free, cut.reduced
         known, same = reduced.penalty + self._curvature, np.ones(free.size)
         if free.size > _SMALL:
-            return same, known
+            self._large += 1
+            below = self._maker.below() if self._large > _SOME else None
+            if below is None or np.median(below[free]) + reduced.penalty <= known:
+                return same, known
+            return 1.0 / np.sqrt(below[free] + reduced.penalty), 1.0 - 1e-9
         H = self._problem.gram.block(free)
         H -= reduced.rows[:, free].T @ reduced.eliminated[:, free]
         H[np.diag_indices(free.size)] += reduced.penalty
