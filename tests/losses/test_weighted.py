@@ -348,7 +348,7 @@ def test_estimators_and_the_command_take_weights(tmp_path: Path) -> None:
     assert told.exit_code == 0, told.output
     asked = json.loads(told.output)["asked"]
     assert asked["class_weights"] == {"no": 1.0, "yes": 8.0}
-    assert asked["loss"] == "logistic"
+    assert asked["loss"] == "brier"
     model = tmp_path / "m.json"
     fit = ["fit", *typed, "--class-weights", "yes=8,no=1", "--output", str(model)]
     assert CliRunner().invoke(app, fit).exit_code == 0
