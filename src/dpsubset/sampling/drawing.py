@@ -116,6 +116,7 @@ class _Samplers:
                 self._most = _FEWEST
         elif self._dull:
             self._most = _REFINED_DULL
+        self._serving.followed = self._walkable
         if self._most == 0:
             self._change(self._serving)
 
@@ -147,6 +148,7 @@ class _Samplers:
     def _change(self, before: Partition) -> None:
         """Go on with the next sampler; the last partition goes on without limit."""
         maker = before.maker
+        before.followed = False
         after: Partition | Covering = before
         if self._walkable:
             self._walkable = False

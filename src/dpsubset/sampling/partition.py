@@ -31,6 +31,8 @@ _HARD = 16  # refinements after which a problem is hard enough to prepare for
 _SEARCHES = {16: 100_000, 64: 500_000, 256: 2_000_000, 1024: 20_000_000}  # refinements: nodes
 _NARROW = 500  # columns; a node of a wider table, or of wide features, costs more
 _COUNTS = (100, 2000, 20_000, 100_000)  # lengths of the lists that it is asked for
+_LONG, _LATE = 20_000, 256  # lists that are longer, and refinements before they pay
+_SHORTER = 5.0  # times fewer nodes where another sampler follows
 _REST = 5.0  # nats by which all others together may outweigh a list: that many tries cost little
 _FAR_FROM = 8.0  # the same where the next length would not do, either
 _BOUNDED = 50_000  # supports of a region that are listed with bounds on their scores
@@ -76,6 +78,7 @@ class Partition:
         self.kappa = kappa
         self._refined = self._lost = 0
         self._pace = 1  # tries that were drawn at once, lately
+        self.followed = False  # whether another sampler serves next, so that searches can wait
         self._most = math.inf
         self._adopted: set[tuple[int, ...]] = set()
         draw = _DRAW + 0.05 * problem.scored_entries
@@ -310,9 +313,10 @@ class Partition:
         self._refined += 1
         if self._refined == _HARD:
             self.maker.prepare()
-        if self._refined in _SEARCHES:
+        if self._refined in _SEARCHES and not (self.followed and _HARD < self._refined < _LATE):
             features = self.problem.features
             dear = max(features.n_columns / _NARROW, 1.0) ** 1.5 * features.widths.mean() ** 3
+            dear *= _SHORTER if self.followed and self._refined < _LATE else 1.0
             if self._settled_by_search(int(_SEARCHES[self._refined] / dear)):
                 return
         piece = self.pieces[index]
@@ -338,7 +342,7 @@ class Partition:
         """
         if not (self.seed and self.maker.searchable and self._concentrated()):
             return False
-        counts = list(_COUNTS)
+        counts = [c for c in _COUNTS if c <= _LONG or self._refined >= _LATE]
         while counts:
             found = search.top(self.problem, counts.pop(0), limits=self._allowance.part(nodes))
             if not found[-1].proven:
