@@ -38,7 +38,7 @@ def test_easy_settings_are_not_named(rows: int, options: dict) -> None:
     [
         (20_000, {"epsilon": 10.0, "size": 8, "loss": "absolute", "row_ridge": 0.0}),
         (50_000, {"epsilon": 10.0, "size": 10, "loss": "absolute"}),
-        (50_000, {"epsilon": 10.0, "size": 10, "loss": "huber:0.2"}),
+        (50_000, {"epsilon": 10.0, "size": 10, "loss": "huber:0.2", "columns": 100}),
         (
             20_000,
             {"epsilon": 10.0, "size": 8, "loss": "quantile:0.9", "row_ridge": 0.0}
@@ -58,6 +58,7 @@ def test_hard_settings_are_named_with_a_way_out(rows: int, options: dict) -> Non
 def test_the_words_do_not_tell_how_many_rows_there_are() -> None:
     """Under add-remove the number of rows is private."""
     options = {"epsilon": 10.0, "size": 8, "loss": "absolute", "neighbours": "add-remove"}
+    options |= {"columns": 100}
     assert words(20, **options) == words(2000, **options)
     assert words(20, **options) is not None
 

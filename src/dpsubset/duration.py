@@ -24,9 +24,9 @@ class Fitted(NamedTuple):
 
 
 FITTED = {
-    "squared": Fitted(-9.36, 0.28, 0.71, 0.10, 0.20, 1.9),
-    "bent": Fitted(-11.25, 0.73, 0.46, 0.23, 0.19, 2.3),
-    "straight": Fitted(-11.66, 0.69, 0.54, 0.21, 0.28, 2.8),
+    "squared": Fitted(-9.8, 0.36, 0.71, 0.08, 0.15, 2.1),
+    "bent": Fitted(-10.26, 0.65, 0.41, 0.19, 0.18, 2.2),
+    "straight": Fitted(-11.08, 0.64, 0.50, 0.20, 0.28, 2.7),
     "loose": Fitted(-12.7, 0.81, 0.61, 0.24, 0.44, 3.0),  # of the map before T47
 }
 _FIT = 1e-7  # seconds of a fit for each of its entries
