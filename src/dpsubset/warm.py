@@ -8,11 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from dpsubset import search
+from dpsubset.cuts.moments import MomentCuts
+from dpsubset.cuts.region import root
 from dpsubset.data import open_table
 from dpsubset.designs import as_design
 from dpsubset.mechanisms import Exponential, MarkovChain, PermuteAndFlip, SampleAggregate
 from dpsubset.planning.generate import paper_table
+from dpsubset.privacy import as_randomness
 from dpsubset.problem import Problem
+from dpsubset.sampling.pieces import Envelope
 
 __all__ = ["warm_up"]
 
@@ -53,6 +57,7 @@ def warm_up() -> None:
     grouped = [[3 * g, 3 * g + 1, 3 * g + 2] for g in range(10)]
     blocks = Problem(table.X, table.y, size=3, x_bound=0.5, y_bound=0.5, radius=1.1, groups=grouped)
     search.best(blocks)
+    Envelope(MomentCuts(small).cheap(root(small)), 1.0).draw_many(as_randomness(0), 2)
     MarkovChain(epsilon=1.0, steps=20).draw(blocks, 1, random_state=0)
     _genotypes()
 
