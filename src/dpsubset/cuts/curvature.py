@@ -199,8 +199,7 @@ def smallest_eigenvalue(matrix: Floats, scale: float | None = None) -> float:
     for share in (0.95, 0.85, 0.7, 0.4):
         shifted = matrix.copy(order="F")
         shifted[np.diag_indices(p)] -= share * guess
-        _, info = lapack.dpotrf(shifted, lower=1, overwrite_a=1)
-        if info == 0:
+        if _factor(shifted) is not None:
             return float(max(share * guess - lost, 0.0))
     return 0.0
 

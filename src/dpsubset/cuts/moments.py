@@ -150,7 +150,8 @@ class MomentCuts(CutMaker):
     def _best(self, region: Region, eliminations: list[Elimination]) -> MomentCut:
         """Return the best bound by any of some multipliers of the ball."""
         known = self.problem.gram.smallest or 0.0
-        below = known if self._below is None else self._below
+        known_each = known if self._below is None else self._below
+        below = known_each if self._sparse is None else self._sparse
         alone = region.to_choose == 1 and not region.partial
         candidates = []
         for elimination in eliminations:
@@ -159,7 +160,6 @@ class MomentCuts(CutMaker):
             if alone:
                 weights = self._alone(reduced)
             else:
-                below = below if self._sparse is None else self._sparse
                 weights = reduced.correlations**2 / (below + reduced.penalty)
                 weights = self.problem.features.sum(weights)
             candidates.append(

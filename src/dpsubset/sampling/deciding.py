@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.problem import Begun, Problem
-from dpsubset.sampling.pieces import RandomSource, pick
+from dpsubset.sampling.pieces import RandomSource, picked
 
 __all__ = [
     "COARSE",
@@ -19,6 +19,7 @@ __all__ = [
     "begun_fit",
     "decided",
     "draw_index",
+    "draw_indices",
     "new_clocks",
     "ring_height",
 ]
@@ -77,7 +78,12 @@ def _first_goal(kappa: float, draw: float, log_weight: float) -> tuple[float, fl
 
 def draw_index(logs: Floats, source: RandomSource) -> int:
     """Draw an index in proportion to exp(logs)."""
-    return pick(np.cumsum(np.exp(logs - logs.max())), source)
+    return int(draw_indices(logs, source, 1)[0])
+
+
+def draw_indices(logs: Floats, source: RandomSource, count: int) -> NDArray[np.intp]:
+    """Draw so many indices in proportion to exp(logs)."""
+    return picked(np.cumsum(np.exp(logs - logs.max())), source, count)
 
 
 def ring_height(now: float, log_weight: float, excess: float) -> float:

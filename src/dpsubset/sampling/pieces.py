@@ -23,7 +23,7 @@ from dpsubset.cuts.symmetric import (
 from dpsubset.problem import Problem
 from dpsubset.sampling.ranks import rank, skip, unrank
 
-__all__ = ["Envelope", "Listed", "Piece", "RandomSource", "Tail", "pick"]
+__all__ = ["Envelope", "Listed", "Piece", "RandomSource", "Tail", "pick", "picked"]
 
 Support = NDArray[np.int64]
 _NARROW = 1024  # columns of a region up to which many draws are made together
@@ -47,8 +47,13 @@ class RandomSource(Protocol):
 
 def pick(cumulated: Floats, source: RandomSource) -> int:
     """Draw an index in proportion to the steps of a cumulated sum."""
-    at = source.uniforms(1)[0] * cumulated[-1]
-    return min(int(np.searchsorted(cumulated, at, side="right")), cumulated.size - 1)
+    return int(picked(cumulated, source, 1)[0])
+
+
+def picked(cumulated: Floats, source: RandomSource, count: int) -> NDArray[np.intp]:
+    """Draw so many indices in proportion to the steps of a cumulated sum."""
+    at = np.searchsorted(cumulated, source.uniforms(count) * cumulated[-1], side="right")
+    return np.asarray(np.minimum(at, cumulated.size - 1), dtype=np.intp)
 
 
 class Piece(ABC):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
 from dpsubset.sampling.ahead import Ahead, Try
-from dpsubset.sampling.deciding import new_clocks, ring_height
+from dpsubset.sampling.deciding import draw_indices, new_clocks, ring_height
 from dpsubset.sampling.partition import GONE, Partition
 from dpsubset.sampling.pieces import RandomSource, Support
 
@@ -78,7 +78,7 @@ def proposals(partition: Partition, source: RandomSource, tries: Tries | None) -
         if late:
             yield Try(_LATE, now)
             return
-        indices = _draw_indices(logs, source, count)
+        indices = draw_indices(logs, source, count)
         ends = np.flatnonzero(indices >= len(partition.pieces))
         before = indices[: ends[0]] if ends.size else indices
         for one in _together(partition, source, before):
@@ -90,13 +90,6 @@ def proposals(partition: Partition, source: RandomSource, tries: Tries | None) -
             yield Try(int(indices[ends[0]]), now)
             return
         count = 1 if clock else partition.paced(count)
-
-
-def _draw_indices(logs: Floats, source: RandomSource, count: int) -> NDArray[np.intp]:
-    """Draw so many indices in proportion to exp(logs)."""
-    cumulated = np.cumsum(np.exp(logs - logs.max()))
-    at = np.searchsorted(cumulated, source.uniforms(count) * cumulated[-1], side="right")
-    return np.asarray(np.minimum(at, cumulated.size - 1), dtype=np.intp)
 
 
 def _together(
@@ -186,7 +179,7 @@ def _arrivals(partition: Partition, source: RandomSource, race: Race) -> Iterato
             waited = np.log(np.cumsum(source.exponentials(count))) - rate
             arrivals = np.logaddexp(now, waited)
             arrivals = arrivals[arrivals < until]
-            indices = _draw_indices(partition.masses, source, arrivals.size)
+            indices = draw_indices(partition.masses, source, arrivals.size)
             for arrival, one in zip(arrivals, _together(partition, source, indices), strict=True):
                 one.now = now = float(arrival)
                 one.rising = partial(ring_height, now, one.log_weight)
