@@ -90,13 +90,15 @@ TABLES = {
 class Line:
     """CPU seconds: by blocks, by as many single columns, by a single column for each feature.
 
-    None where the work was not done in time.
+    None where the work was not done in time. `chosen`, of chains only: by as many single columns,
+    of which as many are chosen as the features have, not one for each.
     """
 
     case: Case
     blocks: float | None
     columns: float | None
     features: float | None
+    chosen: float | None = None
 
 
 def _line(case: dict[str, Any], **seconds: float | None) -> Line:
@@ -225,15 +227,20 @@ def measure(case: Case, repeats: int = REPEATS) -> Line:
     tables, y = make_tables(case)
     work = (EVERY | SQUARED | ONE).get(case.what) or SLOW[case.what][1]
     groups = np.arange(case.features * case.width).reshape(-1, case.width).tolist()
-    given = zip(tables, (groups, None, None), strict=True)
-    return Line(case, *(_timed(work, case, X, y, g, repeats) for X, g in given))
+    size = TABLES[case.table].size
+    given = [(X, g, size) for X, g in zip(tables, (groups, None, None), strict=True)]
+    if case in set(chains()):
+        given.append((tables[1], None, size * case.width))
+    return Line(case, *(_timed(work, case, X, y, g, k, repeats) for X, g, k in given))
 
 
-def _timed(work: Work, case: Case, X: Floats, y: Floats, groups: Any, repeats: int) -> float | None:
+def _timed(
+    work: Work, case: Case, X: Floats, y: Floats, groups: Any, size: int, repeats: int
+) -> float | None:
     """Return the least CPU time of some runs, after one that compiles; None if it is too long."""
     table = TABLES[case.table]
     given: dict[str, Any] = {"classes": (-1, 1)} if case.loss in LABELLED else {"y_bound": 1.0}
-    given |= {"size": table.size, "radius": table.radius, "ridge": table.ridge}
+    given |= {"size": size, "radius": table.radius, "ridge": table.ridge}
     given |= {"loss": case.loss, "x_bound": 1.0}
     seconds: list[float] = []
     for _ in range(repeats + 1):
@@ -272,11 +279,13 @@ def page(lines: Sequence[Line]) -> str:
 
 def _other_tables(known: dict[Case, Line]) -> list[str]:
     """Return the chains' times on other tables: seconds, and times as many columns."""
-    head = " | ".join(f"{width} columns a feature: seconds | times" for _, _, width in SHAPES)
+    head = " | ".join(
+        f"{width} columns a feature: seconds | times | as many chosen" for _, _, width in SHAPES
+    )
     out = [
         "\n### The Markov chain on other tables, times as many columns\n",
         f"| table | what | {head} |",
-        "| --- | --- |" + " ---: |" * 2 * len(SHAPES),
+        "| --- | --- |" + " ---: |" * 3 * len(SHAPES),
     ]
     kinds = dict.fromkeys((c.table, c.rows, c.features, c.what) for c in chains())
     for table, n, p, what in kinds:
@@ -293,8 +302,9 @@ def _other_tables(known: dict[Case, Line]) -> list[str]:
 
 def _both(line: Line | None) -> str:
     if line is None or line.blocks is None:
-        return "| "
-    return f"{line.blocks:.2g} | {_ratio(line.blocks, line.columns, line.case.width)}"
+        return "| | "
+    times = (_ratio(line.blocks, other, line.case.width) for other in (line.columns, line.chosen))
+    return f"{line.blocks:.2g} | {' | '.join(times)}"
 
 
 def _ratio(blocks: float | None, single: float | None, width: int) -> str:

@@ -28,6 +28,7 @@ CASES = {
 }
 HELD = ("products", "residuals")
 ERROR = 1e-6  # of the brute force
+ENDS = {"l2": trials.ends, "l1": l1_trials.l1_ends}
 
 
 @pytest.fixture(autouse=True)
@@ -170,10 +171,9 @@ def proposed(case: Blocks, weight: float) -> float:
 
 
 def nothing_left(
-    alone: Any, g: int, numbers: Any, beta: Any, left: Any, first: int, *room: Any
+    own: Any, width: int, weight: float, beta: Any, left: Any, first: int, change: Any
 ) -> None:
     """Take a feature for fitted, with coefficients of 0."""
-    change = room[0]
     change[:] = 0.0
     left[first : first + change.size] = 0.0
 
@@ -195,14 +195,13 @@ def test_a_shrunk_feature_is_fitted() -> None:
     alone, c = bench.alone, 8
     for g, weight in ((4, 0.5), (1, 3.0), (6, 1e3)):
         width = len(GROUPS[g])
-        numbers = np.array([0.2, 0.0, 0.0, weight])
-        beta, left, change, room = np.zeros(c), np.zeros(c), np.zeros(c), np.zeros((c, c))
-        left[:width] = alone.targets[g, :width]
-        for _ in range(60):
-            shrunk(alone, g, numbers, beta, left, 0, change, room)
-            beta += change
         A = alone.vectors[g].T @ ((alone.values[g] + 0.2)[:, None] * alone.vectors[g])
-        assert np.allclose(left, alone.targets[g] - A @ beta, atol=1e-9)
+        beta, left, change = np.zeros(c), alone.targets[g].copy(), np.zeros(c)
+        for _ in range(60):
+            shrunk(A, width, weight, beta, left, 0, change)
+            beta += change
+            left -= A @ change
+        assert not change[:width].any() or np.abs(change).max() < 1e-9
         assert np.allclose(left[beta != 0], weight * np.sign(beta[beta != 0]), atol=1e-6)
         assert (np.abs(left[:width]) <= weight + 1e-6).all()
         assert not beta[width:].any()
@@ -225,6 +224,22 @@ def test_broken_tables_are_caught(
     case = case_of("inside the ball")
     made = block_chain.alone_of
     monkeypatch.setattr(block_chain, "alone_of", lambda *given: broken(made(*given)))
+    assert outside(case, ball)[0] > 1e-3
+
+
+@pytest.mark.parametrize("ball", ["l2", "l1"])
+def test_without_a_ridge_the_ball_bounds_what_is_left(
+    ball: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By residuals nothing else is known of the curvature; and a twin that leaves it out."""
+    case, module = case_of("no ridge"), l1_trials if ball == "l1" else trials
+    no_products(monkeypatch)
+    low, widest = outside(case, ball)
+    monkeypatch.setattr(module, "l1_ends" if ball == "l1" else "ends", plain(ENDS[ball]))
+    assert outside(case, ball) == pytest.approx((low, widest))
+    monkeypatch.setattr(module, "within", lambda *given: np.inf)
+    assert outside(case, ball)[1] > 100.0 * widest
+    monkeypatch.setattr(module, "within", lambda *given: 0.0)
     assert outside(case, ball)[0] > 1e-3
 
 
@@ -317,7 +332,7 @@ TWINS = {"ends": too_sure, "follow": stands_still}
 @pytest.mark.parametrize("name", TWINS)
 def test_twins_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound that is no bound, and products of what has left."""
-    case = case_of("the ball is active")
+    case = case_of("no ridge")
     right = walked(case, "l2", 30.0)
     for function in ("_walk", "_tried"):
         monkeypatch.setattr(block_chain, function, plain(getattr(block_chain, function)))

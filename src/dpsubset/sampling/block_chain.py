@@ -57,8 +57,6 @@ _COARSE = 0.05  # gap of a first fit over the l1 ball, in units of 1/kappa
 _ALIKE = 0.25  # relative distance of multipliers that need no table each
 _LONG = 1.5  # of the l1 ball's radius: fits that are longer are not what directions lead to
 _SINGULAR = 1e-6  # least penalty of equations, against a feature's trace
-_WEAK = 1e-3  # such a ridge, and features as narrow as that: over the l1 ball residuals decide
-_NARROW = 4  # too few steps, and products of columns cost less
 _UNIT = 2.0**-53
 _FEW = 24  # columns of a support, whose equations cost less than a trial fit
 _SWEEPS = 24  # times that trial fits are fitted anew
@@ -206,10 +204,11 @@ def _tried(data, norm, near, pairs, alone, trial, support, at, new, height, here
     way, near_by = 0, trial.residuals.shape[1] == 0
     for again in range(_L1_SWEEPS if norm.l1 and near_by else _SWEEPS):
         which = 1 if again == 0 or there[1] - there[0] > here[1] - here[0] else 0
+        first = again == 1 and which == 0  # its fit of the steps before may serve
         if near_by and trial.numbers[which, 3] > 0.0:
-            if again != 1:
+            if not first:
                 sweep(alone, norm.ridge, trial, which, at, new)
-        elif again > 1:
+        elif again > 0 and not first:
             refit(data.table, alone, norm.ridge, trial, which, at, new)
         given = alone, pairs, norm, data.energy, trial, which, at, new
         gains = l1_ends(*given) if norm.l1 else ends(*given)
@@ -369,8 +368,7 @@ class ByBlocks(Walker):
                 self._state.multipliers[:] = 0.0 if rule.l1 else multipliers[-1]
         self._store = None
         trusted = problem.ridge + least > 0.0 and self._room_for_trials()
-        pays = not rule.l1 or self._widest > _NARROW or problem.ridge > _WEAK * largest
-        if trusted and pays and not self._whole:
+        if trusted and not self._whole:
             store = store_of(problem, self._widest * rule.steps * chains)
             if store.room >= min(problem.features.n_columns, 2 * problem.most_columns):
                 self._store, self._alone = store, far_alone(problem)

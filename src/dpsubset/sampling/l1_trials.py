@@ -5,63 +5,33 @@ from __future__ import annotations
 import numpy as np
 
 from dpsubset.compiled import compiled
-from dpsubset.sampling.shrunk import own_curve
-from dpsubset.sampling.trials import LOOSE, count, fitted, shift, width_of
+from dpsubset.sampling.shrunk import own_curve, shrunk
+from dpsubset.sampling.trials import ENOUGH, LOOSE, count, shift, width_of, within
 
 __all__ = ["l1_ends", "l1_turn", "sweep"]
 
 
-@compiled(nogil=True)
-def _with_signs(alone, trial, which, q, f):  # type: ignore[no-untyped-def]
-    """Fill in the change to a feature's fit where its signs, none of them 0, stay; or say no."""
-    c, beta, left = trial.change.size, trial.beta[which], trial.left[which]
-    own, change, weight = trial.short, trial.change, trial.numbers[which, 3]
-    width = width_of(alone, f)
-    for j in range(c):
-        x = beta[q * c + j]
-        if x == 0.0 and j < width:
-            return False
-        own[j] = left[q * c + j] - (weight if x > 0.0 else -weight if x < 0.0 else 0.0)
-    fitted(alone, f, trial.numbers[which, 0], own, 0, change)
-    stay = True
-    for j in range(width):
-        stay = stay and beta[q * c + j] * (beta[q * c + j] + change[j]) > 0.0
-    return stay
-
-
 @compiled(nogil=True, error_model="numpy")
 def sweep(alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-def]
-    """Fit every coefficient to what all leave, at the multiplier of the l1 ball."""
-    c, strip, products = trial.change.size, trial.strip, trial.products
-    beta, left, weight = trial.beta[which], trial.left[which], trial.numbers[which, 3]
-    own, penalty = trial.short, ridge + trial.numbers[which, 0]
-    length, first, there = 0.0, at * c, which == 1
+    """Fit every feature, of which much is left, to what all leave, at the l1 ball's multiplier."""
+    c, own, change, there = trial.change.size, trial.own, trial.change, which == 1
+    weight, penalty = trial.numbers[which, 3], ridge + trial.numbers[which, 0]
+    length, shares = 0.0, trial.shares[which]
+    enough = ENOUGH * np.sum(shares)
     for q in range(trial.held.size):
+        if shares[q] < enough:
+            continue
         new = there and q == at
         f = g if new else trial.held[q]
-        if _with_signs(alone, trial, which, q, f):
-            length += shift(trial, which, at, new, q, penalty)
-            continue
-        for j in range(width_of(alone, f)):
-            i = q * c + j
-            curved = penalty + (strip[j, i] if new else products[i, i])
-            x = left[i] + curved * beta[i]
-            x = max(x - weight, 0.0) + min(x + weight, 0.0)
-            x = x / curved - beta[i]
-            if x == 0.0:
-                continue
-            beta[i] += x
-            length += abs(x)
-            row = strip[j] if new else products[i]
-            if there and not new:
-                for m in range(c):
-                    own[m] = left[first + m] - x * strip[m, i]
-            for m in range(left.size):
-                left[m] -= x * row[m]
-            if there and not new:
-                for m in range(c):
-                    left[first + m] = own[m]
-            left[i] -= penalty * x
+        width = width_of(alone, f)
+        for j in range(width):
+            for i in range(width):
+                own[j, i] = (
+                    trial.strip[j, q * c + i] if new else trial.products[q * c + j, q * c + i]
+                )
+            own[j, j] += penalty
+        shrunk(own, width, weight, trial.beta[which], trial.left[which], q * c, change)
+        length += shift(trial, which, at, new, q, penalty)
     count(trial.numbers[which], alone.numbers[4], length)
 
 
@@ -73,6 +43,7 @@ def l1_ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no
     targets, held, overlaps, there = alone.targets, trial.held, pairs.overlaps, which == 1
     values, vectors, own, c = alone.values, alone.vectors, trial.short, trial.change.size
     reached, tied, size, square, off, common = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    steep = 0.0
     known = pairs.multipliers.size > 0
     for q in range(held.size):
         f, first = g if there and q == at else held[q], q * c
@@ -89,6 +60,7 @@ def l1_ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no
                 own[j] = w + weight
             else:
                 own[j] = max(w - weight, 0.0) + min(w + weight, 0.0)
+            steep = max(steep, abs(own[j]))
         for i in range(c):
             v = 0.0
             for j in range(c):
@@ -116,7 +88,8 @@ def l1_ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no
     least = share * (2.0 * reached - share * spent)
     inner = reached + tied + 2.0 * weight * (radius - size) + mu * radius * radius
     reduced = (1.0 + LOOSE) * np.sqrt(off) + error / np.sqrt(alone.numbers[2] + mu)
-    most = inner + reduced * reduced / apart
+    across = within(radius * steep - (tied - weight * size), error, longer)
+    most = inner + min(reduced * reduced / apart, across)
     rounding = (rounding + error * longer) * max(share, 1.0)
     return least - rounding, most + rounding, inner - least
 
@@ -144,3 +117,4 @@ def l1_turn(alone, norm, trial, which, at, g):  # type: ignore[no-untyped-def]
             slope = max(slope, (numbers[5] - size) / (weight - numbers[4]))
         numbers[4], numbers[5] = weight, size
         numbers[3] = max(weight + (size - norm.radius) / slope, 0.0)
+        trial.shares[which] = 1.0

@@ -6,8 +6,8 @@ from dpsubset.compiled import compiled
 
 __all__ = ["own_curve", "shrunk"]
 
-_PASSES = 6  # over a feature's coefficients; any numbers serve
-_STILL = 1e-3  # of the largest coefficient: changes that need no further pass
+_PASSES = 3  # over a feature's coefficients; any numbers serve
+_STILL = 0.03  # of the largest coefficient: changes that need no further pass
 
 
 @compiled(nogil=True)
@@ -20,15 +20,11 @@ def own_curve(alone, g, mu, i, j):  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True, error_model="numpy")
-def shrunk(alone, g, numbers, beta, left, first, change, room):  # type: ignore[no-untyped-def]
+def shrunk(own, width, weight, beta, left, first, change):  # type: ignore[no-untyped-def]
     """Fill in how a feature's coefficients change when each is fitted to what is left in turn.
 
-    What is left of the feature follows. The room is for its equations.
+    Its own equations are given, of so many columns; more of them are padding.
     """
-    mu, weight, width = numbers[0], numbers[3], alone.starts[g + 1] - alone.starts[g]
-    for i in range(width):
-        for j in range(i + 1):
-            room[i, j] = room[j, i] = own_curve(alone, g, mu, i, j)
     for j in range(change.size):
         change[j] = 0.0
     for _ in range(_PASSES):
@@ -36,10 +32,10 @@ def shrunk(alone, g, numbers, beta, left, first, change, room):  # type: ignore[
         for j in range(width):
             v = left[first + j]
             for i in range(width):
-                v -= room[j, i] * change[i]
+                v -= own[j, i] * change[i]
             old = beta[first + j] + change[j]
-            v += room[j, j] * old
-            v = (max(v - weight, 0.0) + min(v + weight, 0.0)) / room[j, j]
+            v += own[j, j] * old
+            v = (max(v - weight, 0.0) + min(v + weight, 0.0)) / own[j, j]
             change[j] += v - old
             largest, moved = max(largest, abs(v)), max(moved, abs(v - old))
         if moved <= _STILL * largest:
@@ -47,6 +43,3 @@ def shrunk(alone, g, numbers, beta, left, first, change, room):  # type: ignore[
     for j in range(width):
         if beta[first + j] + change[j] == 0.0:
             change[j] = -beta[first + j]
-    for j in range(width):
-        for i in range(width):
-            left[first + j] -= room[j, i] * change[i]

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from dpsubset.arrays import Floats
 from dpsubset.compiled import compiled
 from dpsubset.sampling.alone import padded
-from dpsubset.sampling.shrunk import shrunk
+from dpsubset.sampling.shrunk import own_curve, shrunk
 from dpsubset.sums import four_dots
 
 __all__ = [
+    "ENOUGH",
     "LOOSE",
     "Trial",
     "catch_up",
@@ -36,10 +37,11 @@ __all__ = [
     "shift",
     "turn",
     "width_of",
+    "within",
 ]
 
 LOOSE = 1e-5  # relative rounding of a norm by eigenvectors
-_ENOUGH = 0.02  # share of all that is left, for a feature to be fitted again
+ENOUGH = 0.02  # share of all that is left, for a feature to be fitted again
 _REFRESH = 256.0  # changes, about, after which what is left is computed anew
 
 
@@ -56,6 +58,7 @@ class Trial(NamedTuple):
     strip: Floats  # products of the new feature with all that stand there
     change: Floats  # of one feature's coefficients
     short: Floats  # room for one feature
+    own: Floats  # and for its equations
     shares: Floats  # of what is left, a feature each
     # For both: mu, how far the coefficients have come in all, their length, the multiplier of the
     # l1 ball, and that before it with the length that it led to.
@@ -75,6 +78,7 @@ class Trial(NamedTuple):
             np.zeros((widest, k)),
             np.zeros(widest),
             np.zeros(widest),
+            np.zeros((widest, widest)),
             np.zeros((2, size)),
             np.zeros((2, 6)),
             np.tile(y, (3, 1)),
@@ -212,7 +216,14 @@ def _refit_one(table, alone, ridge, trial, which, q, f):  # type: ignore[no-unty
     beta, left, residual = trial.beta[which], trial.left[which], trial.residuals[which]
     _leave_one(table, alone, f, ridge + numbers[0], beta, left, q * c, residual)
     if numbers[3] > 0.0:
-        shrunk(alone, f, numbers, beta, left, q * c, change, trial.strip)
+        own, width = trial.own, width_of(alone, f)
+        for i in range(width):
+            for j in range(i + 1):
+                own[i, j] = own[j, i] = own_curve(alone, f, numbers[0], i, j)
+        shrunk(own, width, numbers[3], beta, left, q * c, change)
+        for j in range(width):
+            for i in range(width):
+                left[q * c + j] -= own[j, i] * change[i]
     else:
         fitted(alone, f, numbers[0], left, q * c, change)
     _add(table, alone, f, -1.0, change, 0, residual)
@@ -226,7 +237,7 @@ def _refit_one(table, alone, ridge, trial, which, q, f):  # type: ignore[no-unty
 @compiled(nogil=True)
 def _refit_far(table, alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-def]
     """Do what `refit` does, by residuals."""
-    enough = _ENOUGH * np.sum(trial.shares[which])
+    enough = ENOUGH * np.sum(trial.shares[which])
     for q in range(trial.held.size):
         if trial.shares[which, q] >= enough:
             f = g if which == 1 and q == at else trial.held[q]
@@ -260,26 +271,26 @@ def _propose_far(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-
 @compiled(nogil=True)
 def shift(trial, which, at, new, q, penalty):  # type: ignore[no-untyped-def]
     """Change the coefficients of one place, and what all leave; `new` there stands in the strip."""
-    c, there, change, own = trial.change.size, which == 1, trial.change, trial.short
-    beta, left, strip = trial.beta[which], trial.left[which], trial.strip
+    c, change, own, strip = trial.change.size, trial.change, trial.short, trial.strip
+    beta, left, first, place = trial.beta[which], trial.left[which], q * c, at * c
     if new:
         _take(left, strip, 0, change)
     else:
-        if there:  # the products at that place are of what stands here
+        for j in range(c):
+            own[j] = left[place + j]
+        _take(left, trial.products, first, change)
+        if which == 1:  # the products at that place are of what stands here
             for j in range(c):
-                v = left[at * c + j]
+                v = own[j]
                 for i in range(c):
-                    v -= strip[j, q * c + i] * change[i]
-                own[j] = v
-        _take(left, trial.products, q * c, change)
-        if there:
-            for j in range(c):
-                left[at * c + j] = own[j]
+                    v -= strip[j, first + i] * change[i]
+                left[place + j] = v
     length = 0.0
     for j in range(c):
-        beta[q * c + j] += change[j]
-        left[q * c + j] -= penalty * change[j]
-        length += change[j] * change[j]
+        x = change[j]
+        beta[first + j] += x
+        left[first + j] -= penalty * x
+        length += x * x
     return np.sqrt(length)
 
 
@@ -294,7 +305,7 @@ def refit(table, alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-
     numbers, penalty = trial.numbers[which], ridge + trial.numbers[which, 0]
     enough, reach = 0.0, alone.numbers[4]
     for q in range(size):
-        enough += _ENOUGH * shares[q]
+        enough += ENOUGH * shares[q]
     for q in range(size):
         if shares[q] < enough:
             continue
@@ -331,7 +342,9 @@ def propose(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-def]
         left[at * c + j] = own[j] - v
     count(numbers, alone.numbers[4], np.sqrt(length))
     numbers[4] = numbers[3]
-    if numbers[3] > 0.0:  # over the l1 ball sweeps fit it, coefficient by coefficient
+    if numbers[3] > 0.0:  # over the l1 ball a sweep fits it, coefficient by coefficient
+        trial.shares[1] = 0.0
+        trial.shares[1, at] = 1.0
         return
     fitted(alone, g, mu, left, at * c, change)
     _take(left, trial.strip, 0, change)
@@ -394,6 +407,12 @@ def _refresh(table, alone, ridge, trial):  # type: ignore[no-untyped-def]
     trial.numbers[0, 1] = alone.numbers[4] + np.sqrt(square)
 
 
+@compiled(nogil=True)
+def within(slope, error, longer):  # type: ignore[no-untyped-def]
+    """Return the most that what is left gains inside the ball, whatever the curvature."""
+    return 2.0 * max(slope, 0.0) + 4.0 * error * longer
+
+
 @compiled(nogil=True, error_model="numpy")
 def ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-untyped-def]
     """Return the least and the most that a support gains, and what part of that is the ball's.
@@ -404,7 +423,7 @@ def ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-un
     shares, values, vectors = trial.shares[which], alone.values, alone.vectors
     targets, held, overlaps, there = alone.targets, trial.held, pairs.overlaps, which == 1
     reached, tied, square, off, common, c = 0.0, 0.0, 0.0, 0.0, 0.0, trial.change.size
-    t = -1
+    steep, t = 0.0, -1
     while t + 1 < pairs.multipliers.size and pairs.multipliers[t + 1] <= mu:
         t += 1
     for q in range(held.size):
@@ -415,6 +434,7 @@ def ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-un
             reached += targets[f, j] * x
             tied += left[first + j] * x
             square += x * x
+            steep += left[first + j] ** 2
         for i in range(c):
             v = 0.0
             for j in range(c):
@@ -445,7 +465,8 @@ def ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-un
     least = share * (2.0 * reached - share * spent)
     inner = reached + tied + mu * radius * radius
     reduced = (1.0 + LOOSE) * np.sqrt(off) + error / np.sqrt(alone.numbers[2] + mu)
-    most = inner + reduced * reduced / apart
+    across = within((1.0 + LOOSE) * radius * np.sqrt(steep) - tied, error, longer)
+    most = inner + min(reduced * reduced / apart, across)
     rounding = (rounding + error * longer) * max(share, 1.0)
     return least - rounding, most + rounding, inner - least
 
