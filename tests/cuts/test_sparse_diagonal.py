@@ -78,6 +78,7 @@ def test_too_few_neighbours_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         largest[:, -1] = 0.0
 
     monkeypatch.setattr(curvature, "_keep_largest", forgetful)
+    monkeypatch.setattr(curvature, "_SHARED", (0,))
     rng = np.random.default_rng(0)
     X = 0.3 * rng.uniform(-1, 1, (60, 7)) + 0.25 * rng.uniform(-1, 1, (60, 1))
     problem = Problem(X, X[:, 0], size=3, x_bound=1.0, y_bound=1.0, radius=1.0, ridge=0.1)
@@ -86,9 +87,36 @@ def test_too_few_neighbours_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert worst_eigenvalue(problem, found) < -1e-3
 
 
-def test_correlated_columns_have_none() -> None:
+@pytest.mark.parametrize("include", [(), (0,)])
+def test_what_columns_share_is_taken_out_of_all(
+    monkeypatch: pytest.MonkeyPatch, include: tuple[int, ...]
+) -> None:
+    """Without that there is no diagonal; with it, most of what each has alone is left."""
     rng = np.random.default_rng(0)
-    X = 0.1 * rng.uniform(-1, 1, (60, 7)) + 0.8 * rng.uniform(-1, 1, (60, 1))
+    shared = rng.uniform(-1, 1, (900, 2)) @ rng.uniform(-1, 1, (2, 20))
+    X = 0.1 * rng.uniform(-1, 1, (900, 20)) + 0.8 * shared / np.abs(shared).max()
+    problem = Problem(
+        X,
+        X[:, 0],
+        size=2 + len(include),
+        x_bound=1.0,
+        y_bound=1.0,
+        radius=1.0,
+        ridge=0.1,
+        include=include,
+    )
+    d = sparse_diagonal(problem)
+    assert d is not None
+    assert worst_eigenvalue(problem, d) >= -1e-9
+    assert np.median(d[problem.free]) > 0.5 * 900 * 0.01 / 3
+    monkeypatch.setattr(curvature, "_SHARED", (0,))
+    assert sparse_diagonal(problem) is None
+
+
+def test_copies_of_columns_have_none() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 7))
+    X[:, 3] = X[:, 1]
     problem = Problem(X, X[:, 0], size=3, x_bound=1.0, y_bound=1.0, radius=1.0, ridge=0.1)
     assert sparse_diagonal(problem) is None
     assert not MomentCuts(problem).sharpen()

@@ -32,6 +32,9 @@ _SHARES = (0.98, 0.9, 0.5)  # of the diagonal that is found, of which one is pro
 _LEAST = 0.5  # of the penalty that every column keeps
 _PRODUCTS = 5e11  # rows times pairs of columns, whose products take some ten seconds of a core
 _HELD = 1 << 26  # entries of a table that are held as float32 meanwhile: half of its own memory
+_ROUNDED = 1e-8  # of the largest eigenvalue: directions below are rounding
+_SAMPLE, _LOOK = 256, 64  # columns whose main directions are found, and tried
+_SHARED = (0, 1, 2, 4, 8)  # numbers of directions that are tried
 _AT_ONCE = 2048  # columns whose inner products with as many others are looked at together
 
 
@@ -220,9 +223,10 @@ def sparse_diagonal(problem: Problem) -> Floats | None:
     """Return d >= 0 with X'X - diag(d) positive semidefinite on every support, or None.
 
     That is Gershgorin's diagonal of the free columns, the included ones eliminated (T11c): a
-    column's squared norm less its largest inner products with as many others as a support has. It
-    says much where columns are hardly correlated, be they more than the rows; where one of them is
-    not positive, None. Columns that are not free have 0.
+    column's squared norm less its largest inner products with as many others as a support has. A
+    few directions that many columns share are taken out of all before. It says much where columns
+    are hardly correlated then, be they more than the rows; where one of them is not positive,
+    None. Columns that are not free have 0.
     """
     design, free, include = problem.design, problem.free, np.array(problem.include, dtype=np.intp)
     held = design.take(include)
@@ -231,13 +235,15 @@ def sparse_diagonal(problem: Problem) -> Floats | None:
     inner = across[include] + (problem.ridge + steady(problem)) * np.eye(include.size)
     scale = float(problem.gram.diagonal.max(initial=0.0)) + problem.ridge
     weights = np.linalg.solve(inner, across.T)  # (|include|, p)
+    shared = _shared(problem, held, across, weights)
+    across, weights = np.hstack([across, shared]), np.vstack([weights, shared.T])
     diagonal = problem.gram.diagonal[free]
     own = diagonal - np.einsum("ij,ji->i", across[free], weights[:, free])
     # Inner products are made of float32 numbers, of columns of length 1, so that nothing is too
     # small or too large for those: half the time, and their rounding is taken off.
     norms = np.where(diagonal > 0.0, np.sqrt(diagonal), 1.0)
     single = (min(problem.n_rows, BLOCK) + 4) * 2.0**-24
-    lost = 1e-10 * scale * (problem.to_choose + include.size)
+    lost = 1e-10 * scale * (problem.to_choose + len(weights))
     lost = lost + 1.01 * (problem.to_choose - 1) * single * norms * norms.max(initial=0.0)
     largest = np.zeros((free.size, problem.to_choose - 1))
     kept: dict[int, NDArray[np.float32]] = {}
@@ -269,6 +275,37 @@ def sparse_diagonal(problem: Problem) -> Floats | None:
     out = np.zeros(problem.n_columns)
     out[free] = own - largest.sum(axis=1) - lost
     return out
+
+
+def _shared(problem: Problem, held: Floats, across: Floats, weights: Floats) -> Floats:
+    """Return all columns' products with the directions that they share most, (p, directions).
+
+    The main directions of some columns are tried, with some rows of X'X: as many are returned as
+    make the diagonal largest there. Any would be valid.
+    """
+    design, free = problem.design, problem.free
+    some = free[np.unique(np.linspace(0, free.size - 1, _SAMPLE).astype(np.intp))]
+    columns = design.take(some) - held @ weights[:, some]
+    lengths = np.sqrt(np.einsum("ij,ij->j", columns, columns))
+    columns /= np.where(lengths > 0.0, lengths, 1.0)
+    values, vectors = np.linalg.eigh(products(columns, columns))
+    good = values > _ROUNDED * max(float(values[-1]), 0.0)
+    main = np.flatnonzero(good)[::-1][: _SHARED[-1]]
+    found = design.correlate(columns @ (vectors[:, main] / np.sqrt(values[main])))  # (p, main)
+    look = some[:: max(some.size // _LOOK, 1)]
+    rows = design.correlate(design.take(look))[free].T - across[look] @ weights[:, free]
+    itself = np.searchsorted(free, look)
+    best, count = -np.inf, 0
+    for k in sorted({min(k, main.size) for k in _SHARED}):
+        left = rows - found[look, :k] @ found[free, :k].T
+        own = left[np.arange(look.size), itself].copy()
+        left[np.arange(look.size), itself] = 0.0
+        largest = np.partition(np.abs(left), -(problem.to_choose - 1), axis=1)
+        kept = own - largest[:, -(problem.to_choose - 1) :].sum(axis=1)
+        gain = float(np.maximum(kept, 0.0).sum())
+        if gain > best:
+            best, count = gain, k
+    return np.ascontiguousarray(found[:, :count])
 
 
 @compiled()
