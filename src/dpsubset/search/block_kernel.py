@@ -15,7 +15,7 @@ from dpsubset.arrays import Floats
 from dpsubset.clock import late, stopped
 from dpsubset.compiled import compiled
 from dpsubset.losses.ball import solve
-from dpsubset.search.heap import push, worst
+from dpsubset.search.heap import leaf_nodes, push, worst
 
 __all__ = ["BlockMoments", "explore_blocks"]
 
@@ -181,15 +181,18 @@ def _eliminated(H, b, starts, g, stop, L, W, z):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _pairs(H, b, starts, ids, base, margin, moments, features, heap, filled, L, W, z, watch):  # type: ignore[no-untyped-def]
-    """Go through the last two features: their gain is exact, so no bound is needed."""
-    m = starts.size - 1
+    """Go through the last two features: their gain is exact, so no bound is needed.
+
+    Returns the list's length, and the nodes that leaves have cost.
+    """
+    m, spent = starts.size - 1, 0
     widest = L.shape[0]
     small, K, left = np.empty((widest, widest)), np.empty((widest, widest)), np.empty(widest)
     for g in range(m - 1):
         gained = _eliminated(H, b, starts, g, m, L, W, z)
         d = starts[g + 1] - starts[g]
         if late(watch, 0.01 * d * d * (starts[m] - starts[g])):
-            return filled
+            return filled, spent
         for h in range(g + 1, m):
             low, high = starts[h], starts[h + 1]
             for r in range(high - low):
@@ -206,10 +209,11 @@ def _pairs(H, b, starts, ids, base, margin, moments, features, heap, filled, L, 
             sound = gained >= 0.0 and _factor(small, 0, high - low, K)
             if not sound or gained + _gain(K, left, high - low) > need:
                 features[-2], features[-1] = ids[g], ids[h]
+                spent += leaf_nodes(heap, filled, features.size * (high - low + d) // 2)
                 filled = _leaf(moments, features, heap, filled)
                 if late(watch, 2.0 + 0.02 * (high - low + d) ** 3):
-                    return filled
-    return filled
+                    return filled, spent
+    return filled, spent
 
 
 @compiled()
@@ -293,10 +297,11 @@ def explore_blocks(H, b, starts, ids, base, t, rule, moments, features, heap, fi
             if nodes < 0 or worst(heap.scores, filled) <= rule.slack:
                 return filled, nodes
             if rem == 2:
-                filled = _pairs(
+                filled, spent = _pairs(
                     Hl, bl, at, nl, bases[level], rule.margin, moments, features, heap, filled,
                     L, W, z, watch
                 )  # fmt: skip
+                nodes -= spent
                 if stopped(watch):
                     return filled, -1
                 level, fresh = level - 1, False

@@ -1,7 +1,7 @@
 """The compiled part of the branch and bound for squared loss: a region searched to its leaves.
 
-Nodes are counted in units of some 4000 operations, leaves not among them, though those of a list
-with room can be nearly all the work: the time is kept by the `watch`, which counts both.
+Nodes are counted in units of some 4000 operations. The leaves that fill a list are not among them,
+though they can be nearly all the work: the time is kept by the `watch`, which counts them, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dpsubset.arrays import Floats
 from dpsubset.clock import late, stopped
 from dpsubset.compiled import compiled
 from dpsubset.losses.ball import solve
-from dpsubset.search.heap import push, worst
+from dpsubset.search.heap import leaf_nodes, push, worst
 
 __all__ = ["Moments", "Rest", "Rule", "explore"]
 
@@ -161,20 +161,29 @@ def _leaf_work(size):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _singles(pivots, b, ids, base, margin, moments, columns, heap, filled, watch):  # type: ignore[no-untyped-def]
-    """Go through the last column: its gain is exact, from the diagonal alone."""
+    """Go through the last column: its gain is exact, from the diagonal alone.
+
+    Returns the list's length, and the nodes that leaves have cost.
+    """
+    spent = 0
     for i in range(b.size):
         need = base - worst(heap.scores, filled) + margin
         if pivots[i] <= 0.0 or b[i] * b[i] > need * pivots[i]:
             columns[-1] = ids[i]
+            spent += leaf_nodes(heap, filled, columns.size)
             filled = _leaf(moments, columns, heap, filled)
             if late(watch, _leaf_work(columns.size)):
                 break
-    return filled
+    return filled, spent
 
 
 @compiled()
 def _pairs(H, b, ids, base, margin, moments, columns, heap, filled, watch):  # type: ignore[no-untyped-def]
-    """Go through the last two columns: their gain has a closed form, so no bound is needed."""
+    """Go through the last two columns: their gain has a closed form, so no bound is needed.
+
+    Returns the list's length, and the nodes that leaves have cost.
+    """
+    spent = 0
     for i in range(b.size):
         for j in range(i):
             need = base - worst(heap.scores, filled) + margin
@@ -185,10 +194,11 @@ def _pairs(H, b, ids, base, margin, moments, columns, heap, filled, watch):  # t
             if pivot <= 0.0 or left * left > (need - b[i] * b[i] / H[i, i]) * pivot:
                 columns[-2] = ids[i]
                 columns[-1] = ids[j]
+                spent += leaf_nodes(heap, filled, columns.size)
                 filled = _leaf(moments, columns, heap, filled)
                 if late(watch, _leaf_work(columns.size)):
-                    return filled
-    return filled
+                    return filled, spent
+    return filled, spent
 
 
 @compiled()
@@ -230,9 +240,10 @@ def _subtree(H, b, ids, base, t, rule, moments, columns, heap, filled, nodes, wa
             if nodes < 0 or worst(heap.scores, filled) <= rule.slack:
                 return filled, nodes
             if rem == 2:
-                filled = _pairs(
+                filled, spent = _pairs(
                     Hl, bl, nl, bases[level], rule.margin, moments, columns, heap, filled, watch
                 )
+                nodes -= spent
                 if stopped(watch):
                     return filled, -1
                 level, fresh = level - 1, False
@@ -323,7 +334,7 @@ def explore(inside, free, rest, rule, moments, size, heap, filled, nodes, watch)
             pivot += rest.penalty * rest.scales[kept[a]] ** 2
             H[a if t > 2 else 0, a] = pivot
         if t == 2:
-            filled = _singles(
+            filled, spent = _singles(
                 H[0],
                 target[:c],
                 ids,
@@ -335,8 +346,11 @@ def explore(inside, free, rest, rule, moments, size, heap, filled, nodes, watch)
                 filled,
                 watch,
             )
+            nodes -= spent
             if stopped(watch):
                 return filled, -1
+            if nodes < 0:
+                break
             continue
         filled, nodes = _subtree(
             H,
