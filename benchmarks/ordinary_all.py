@@ -3,7 +3,9 @@
 `python -m benchmarks.ordinary_all` measures what `benchmarks/ordinary_all.jsonl` lacks, one line of
 JSON a question, and writes the second table of docs/ordinary.md. It can be stopped and started
 again; `--draw-only` measures nothing. Two targets of a table are drawn by a seed; tables that
-`benchmarks.ordinary` has are left out.
+`benchmarks.ordinary` has are left out. `--by-hand` codes categories as those do who have no schema,
+one column a level (`benchmarks/ordinary_by_hand.jsonl`), and takes the tables of
+`benchmarks.ordinary`, too.
 """
 
 from __future__ import annotations
@@ -19,13 +21,15 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmarks.kept import keep, write_below
-from benchmarks.ordinary import TABLES, Line, measure, plain, read
+from benchmarks.ordinary import TABLES, Line, described, measure, plain, read
+from benchmarks.ordinary import table as chosen_table
 from dpsubset.errors import InputError
 
-__all__ = ["QUESTIONS", "main", "page", "targets"]
+__all__ = ["QUESTIONS", "by_hand", "main", "page", "targets"]
 
 HERE = Path(__file__).parent
 LINES, PAGE = HERE / "ordinary_all.jsonl", HERE.parent / "docs" / "ordinary.md"
+BY_HAND = HERE / "ordinary_by_hand.jsonl"
 MARK = "<!-- measured: written by python -m benchmarks.ordinary_all -->"
 QUESTIONS = ((8, 0.5), (8, 3.0), (5, 10.0), (8, 10.0))
 SECONDS = 120.0
@@ -65,11 +69,39 @@ def _tables() -> Iterator[tuple[str, Any, str]]:
             yield f"{package}/{item}: {target}", plain(frame, target), target
 
 
-def main(path: Path, most: int | None = None, seconds: float = SECONDS) -> None:
+def by_hand(frame: Any, target: str) -> Any:
+    """Return a table without categories and gaps: one column of 0 and 1 for each level and mark."""
+    coded: dict[str, Any] = {}
+    for name, kind in described(frame, target)["columns"].items():
+        cells = frame[name]
+        if kind == "ignore":
+            continue
+        if "levels" in kind:
+            texts = cells.astype(str)
+            marks = {f"{name} = {level}": texts == level for level in kind["levels"]}
+        else:
+            marks = {f"{name} missing": cells.isna()} if "missing" in kind else {}
+            coded[name] = cells.astype(float).fillna(sum(kind["bounds"]) / 2)
+        coded |= {mark: found.astype(float) for mark, found in marks.items()}
+    return type(frame)({**coded, target: frame[target]})
+
+
+def _coded_by_hand() -> Iterator[tuple[str, Any, str]]:
+    chosen = ((name, *chosen_table(name)) for name in TABLES)
+    for name, frame, target in (*chosen, *_tables()):
+        frame.columns = [str(column) for column in frame.columns]
+        if frame[target].notna().all():
+            yield name, by_hand(frame, target), target
+
+
+def main(
+    path: Path, most: int | None = None, seconds: float = SECONDS, *, hand: bool = False
+) -> None:
     """Measure the questions that the file lacks, and append a line for each."""
     done = {(line.table, line.size, line.epsilon) for line in read(path)}
     console = Console(stderr=True)
-    for number, (name, frame, target) in enumerate(track(_tables(), "tables", console=console)):
+    tables = track(_coded_by_hand() if hand else _tables(), "tables", console=console)
+    for number, (name, frame, target) in enumerate(tables):
         if number == most:
             return
         left = [(s, e) for s, e in QUESTIONS if (name, s, e) not in done]
@@ -109,10 +141,12 @@ def command(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ordinary_all", description=__doc__)
     parser.add_argument("--draw-only", action="store_true", help="measure nothing")
     parser.add_argument("--tables", type=int, help="only so many tables and targets")
+    parser.add_argument("--by-hand", action="store_true", help="one column a level, no schema")
     given = parser.parse_args(arguments)
     if not given.draw_only:
-        main(LINES, given.tables)
-    write_below(PAGE, MARK, "\n" + page(read(LINES)))
+        main(BY_HAND if given.by_hand else LINES, given.tables, hand=given.by_hand)
+    parts = [page(read(LINES)), "### Coded by hand, one column a level\n", page(read(BY_HAND))]
+    write_below(PAGE, MARK, "\n" + "\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def test_runs_resume_and_refusals_are_shown(tmp_path: Path, monkeypatch) -> None
     path, asked = tmp_path / "lines.jsonl", []
     monkeypatch.setattr(ordinary, "SIZES", (1, 2))
     monkeypatch.setattr(ordinary, "EPSILONS", (1.0,))
-    monkeypatch.setattr(ordinary, "_table", lambda name: (frame(), "stay"))
+    monkeypatch.setattr(ordinary, "table", lambda name: (frame(), "stay"))
     fit = SubsetSelector.fit
 
     def watched(self: SubsetSelector, X: object, y: object) -> object:
