@@ -80,6 +80,12 @@ BY_ROW = (  # with a ridge for every row
     Candidate("huber:0.1", 0.5, row_ridge=0.02),
     Candidate("huber_hinge", 1.0, row_ridge=0.02),
     Candidate("huber_hinge", 1.0, row_ridge=0.05),
+    Candidate("huber:0.1", 0.5, row_ridge=0.01),
+    Candidate("huber:0.2", 0.5, row_ridge=0.02),
+    Candidate("huber_hinge", 1.0, row_ridge=0.01),
+    Candidate("logistic", 1.0, row_ridge=0.01),
+    Candidate("huber_hinge", 1.0, row_ridge=0.005),
+    Candidate("logistic", 1.0, row_ridge=0.005),
     Candidate("logistic", 1.0, row_ridge=0.02),
 )
 SIMULATED = (

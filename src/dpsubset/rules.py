@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dpsubset.data.target import Target
 from dpsubset.errors import InputError
-from dpsubset.losses import as_loss
+from dpsubset.losses import Huber, as_loss
 from dpsubset.question import WINDOWED, Question, default_loss, default_radius
 
 __all__ = ["AUTO", "Ruled", "default_row_ridge", "ruled"]
@@ -17,6 +17,8 @@ AUTO = "auto"
 _MANY = 1000.0  # epsilon n from which numbers are selected within a window
 _WINDOW = 200.0  # epsilon n that a window needs
 _STRAIGHT = 0.05  # ridge for every row of losses of numbers that do not bend (T47)
+_LITTLE_BENT = 0.1  # Huber's losses up to this bend are hardly other than straight ones
+_LABELS = {"logistic": 0.005, "huber_hinge": 0.005}  # the same of losses of labels that bend little
 _LEAST_WINDOW, _MOST_WINDOW = 0.001, 0.1  # of epsilon
 
 
@@ -83,12 +85,17 @@ def ruled(
 def default_row_ridge(loss: Any) -> float:
     """Return the ridge for every row where none is given; what is no loss will be refused.
 
-    >>> default_row_ridge("absolute"), default_row_ridge("hinge"), default_row_ridge("squared")
-    (0.05, 0.0, 0.0)
+    Huber's loss is nearly 2 c times the absolute loss, and so is its ridge.
+
+    >>> default_row_ridge("absolute"), default_row_ridge("huber:0.1"), default_row_ridge("squared")
+    (0.05, 0.01, 0.0)
     """
     with suppress(InputError):
         known = as_loss(loss)
-        return 0.0 if known.bends or known.classification else _STRAIGHT
+        if isinstance(known, Huber):
+            return round(2 * known.c * _STRAIGHT, 6) if known.c <= _LITTLE_BENT else 0.0
+        straight = 0.0 if known.bends or known.classification else _STRAIGHT
+        return _LABELS.get(known.name, straight)
     return 0.0
 
 

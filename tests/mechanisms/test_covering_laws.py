@@ -284,8 +284,15 @@ def changing(monkeypatch: pytest.MonkeyPatch, refined: int, straight: bool = Tru
         nats = np.random.default_rng(0).uniform(2.0, 4.0, len(scores))
         return Listed(supports, nats - self.kappa * scores, exact=False)
 
+    def freed(self: Partition, piece: Listed, level: float) -> Listed | None:
+        supports, _, rest = piece.take_out(level)
+        for support in supports:
+            self._set_free(support, self._weight(support))
+        return rest
+
     monkeypatch.setattr(Partition, "_list", loose)
     monkeypatch.setattr(Partition, "_loosened", lambda self, *args: None)
+    monkeypatch.setattr(Partition, "_taken", freed)
     return Changes(monkeypatch, refined, straight=straight)
 
 
@@ -428,7 +435,55 @@ def test_first_draws_by_lists_of_bounds(monkeypatch, loss: str, race: bool) -> N
     assert expanded
 
 
+def lists_that_learn(monkeypatch: pytest.MonkeyPatch, price: float, more: float = 0.0) -> list[int]:
+    """Races from one list of loose bounds: it learns from minorants (price 0), or from scores.
+
+    Return how many weights were lowered each time, by `more` nats too much.
+    """
+    force_lists(monkeypatch, 1000)
+    monkeypatch.setattr(partition_module, "_BOUND", price)
+    list_, joined, lowered = Partition._list, Listed.joined, []
+
+    def loose(self: Partition, region: Any) -> Listed | None:
+        listed = list_(self, region)
+        if listed is None or listed.exact:
+            return listed
+        nats = np.random.default_rng(0).uniform(2.0, 4.0, listed.log_weights.size)
+        return Listed(listed.supports, listed.log_weights + nats, exact=False)
+
+    def watched(rest: Listed | None, lower: list[tuple[Any, float]]) -> Listed | None:
+        lowered.append(len(lower))
+        return joined(rest, [(support, weight - more) for support, weight in lower])
+
+    monkeypatch.setattr(Partition, "_list", loose)
+    monkeypatch.setattr(Partition, "_loosened", lambda self, *args: None)
+    monkeypatch.setattr(Listed, "joined", staticmethod(watched))
+    return lowered
+
+
+@pytest.mark.parametrize("price", [0.0, math.inf])
+@pytest.mark.parametrize("loss", ["huber:0.1", "logistic"])
+def test_races_by_lists_that_learn(monkeypatch, loss: str, price: float) -> None:
+    made: list[int] = []
+    learned = Partition._learned
+
+    def spy(self: Partition, piece: Listed, level: float) -> Listed:
+        found = learned(self, piece, level)
+        made.append(found is not piece)
+        return found
+
+    monkeypatch.setattr(Partition, "_learned", spy)
+    lowered = lists_that_learn(monkeypatch, price)
+    assert drawn_afresh("plain", loss, 6.0, True) >= FALSE_ALARM
+    assert sum(made) > 100 if price == 0.0 else sum(made) == 0 and sum(lowered) > 100
+
+
 # ---- broken twins: the same check must reject them ----------------------------------------------
+
+
+def test_weights_lowered_too_far_are_caught(monkeypatch) -> None:
+    lists_that_learn(monkeypatch, math.inf, more=2.0)
+    assert drawn_afresh("plain", "logistic", 6.0, True) < FALSE_ALARM
 
 
 def kappa_of(design: str, loss: str, reach: float) -> float:

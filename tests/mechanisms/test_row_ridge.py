@@ -12,6 +12,7 @@ from dpsubset.data import Schema, Table
 from dpsubset.data.target import Target
 from dpsubset.errors import InputError
 from dpsubset.losses import LOSSES
+from dpsubset.rules import default_row_ridge
 from dpsubset.selection import Selection
 
 RELATIONS = ("replace-one", "add-remove")
@@ -94,13 +95,17 @@ def _selection(relation: str, **more) -> Selection:
     return Selection(schema=schema, size=1, neighbours=relation, **more)
 
 
-def test_losses_with_a_kink_have_one_by_default() -> None:
-    for loss, expected in (("absolute", 0.05), ("quantile:0.8", 0.05), ("huber", 0.0)):
+def test_losses_that_bend_little_or_not_have_one_by_default() -> None:
+    numbers = {"absolute": 0.05, "quantile:0.8": 0.05, "huber": 0.01, "huber:0.2": 0.0}
+    for loss, expected in numbers.items():
         chosen = _selection("replace-one", loss=loss)
         assert chosen.row_ridge == expected
         assert chosen.asked().get("row_ridge", 0.0) == expected
     assert _selection("replace-one", loss="absolute", row_ridge=0).row_ridge == 0.0
     assert _selection("replace-one").row_ridge == 0.0
+    for name in LOSSES:
+        expected = 0.005 if name in ("logistic", "huber_hinge") else 0.0
+        assert not LOSSES[name]().classification or default_row_ridge(name) == expected
     again = Selection.from_dict(_selection("add-remove", loss="absolute", row_ridge=0.2).to_dict())
     assert again.row_ridge == 0.2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -147,6 +148,21 @@ class CutMaker(ABC):
     def better(self, support: NDArray[np.intp], worst: float) -> float:
         """Return a bound on one support that costs less than its score; enough is `worst`."""
         return -np.inf
+
+    @property
+    def forms(self) -> int:
+        """How many squared losses `raised` asks."""
+        return 0
+
+    @property
+    def made(self) -> int:
+        """How many there have been."""
+        return 0
+
+    @property
+    def expanding(self) -> float:
+        """What one more costs, in microseconds, roughly."""
+        return math.inf
 
     def raised(self, supports: NDArray[np.int64], *, last: bool = False) -> Floats:
         """Return the highest bounds on the scores of supports that are at hand."""

@@ -41,7 +41,7 @@ _REFINED_QUICK = 60  # where a covering takes seconds: before the second search,
 _REFINED_WIDE = 400  # the same for tables of very many columns
 _REFINED_DULL = 40  # the same before cuts are sharpened by inner products of all columns
 _FEWEST_BENT = 4  # refinements by fits before minorants are tried, at least
-_PRODUCT, _FACTOR, _LOOK = 5e-11, 1.3e-9, 3e-8  # seconds, of a minorant and of fits
+_LOOK = 3e-8  # seconds of a fit for each entry
 _ROWS = 2e9  # multiplications for its first moments
 
 Draw = Callable[[RandomSource], Support]
@@ -98,9 +98,8 @@ class _Samplers:
         self._serving = Partition(problem, kappa, allowance, maker)
         self._most = math.inf
         if isinstance(maker, BendingCuts) and not listed:
-            expanding = n * p * p * _PRODUCT + p**3 * _FACTOR
             by_fits = maker.refining + max(n, 1) * p * _LOOK
-            self._most = min(max(2 * expanding / by_fits, _FEWEST_BENT), _REFINED)
+            self._most = min(max(2e-6 * maker.expanding / by_fits, _FEWEST_BENT), _REFINED)
             if not problem.gram.affordable:  # minorants see few columns then
                 self._most = _REFINED_DULL if self._dull else _REFINED_WIDE
             elif self._walkable:  # no longer than it takes to try a covering

@@ -37,7 +37,9 @@ _REST = 5.0  # nats by which all others together may outweigh a list: that many 
 _FAR_FROM = 8.0  # the same where the next length would not do, either
 _BOUNDED = 50_000  # supports of a region that are listed with bounds on their scores
 _SPREAD = 20_000  # columns from which envelopes are made on all cores
-_LOST = 8  # rejections from lists of bounds before these are looked at
+_LOST = 8  # rejections from lists of bounds before these are looked at, at least
+_FEWER = 0.9  # times as many supports above a level, after one more minorant that pays
+_BOUND = 0.05  # microseconds a column of a bound on a single support
 _LOOSE = 1.0  # nats that bounds on single supports may lack before they are expanded anew
 _WORTH = 0.05  # nats that make another cut of a piece worth keeping
 _DRAW, _QUICK = 120.0, 20.0  # microseconds of a draw without a fit, alone and among others
@@ -81,8 +83,8 @@ class Partition:
         self.followed = False  # whether another sampler serves next, so that searches can wait
         self._most = math.inf
         self._adopted: set[tuple[int, ...]] = set()
-        draw = _DRAW + 0.05 * problem.scored_entries
-        self._quick = _QUICK / draw  # cost of a draw that needs no fit, against one that may
+        self._draw = _DRAW + 0.05 * problem.scored_entries
+        self._quick = _QUICK / self._draw  # cost of a draw that needs no fit, against one that may
         self._gain = 1.0  # share of a piece's mass that refining takes away, lately
         self.pieces: list[Piece] = []
         self._stats = np.empty((2, 16))  # log mass and peak of every piece
@@ -284,7 +286,8 @@ class Partition:
         """
         if not verdict.loose > 0.0:
             piece.rejected += not piece.exact
-            if piece.rejected >= _LOST:
+            raising = _BOUND * piece.supports.size * self.maker.forms
+            if piece.rejected >= max(_LOST, raising / _QUICK):
                 self._add(piece.under(-self.kappa * self.maker.raised(piece.supports)), index)
             return
         log_weight = -self.kappa * self.problem.enclose(support, COARSE / self.kappa)[0]
@@ -293,12 +296,20 @@ class Partition:
         self._most -= 0.5
         if self._refined >= self._most:
             raise TooHard
-        if self._lost >= _LOST and verdict.loose > _LOOSE and self.maker.expand(support):
+        if self._lost < _LOST or verdict.loose <= _LOOSE:
+            return
+        least = self._log_mass - _SEEN
+        lists = [
+            (i, other)
+            for i, other in enumerate(self.pieces)
+            if isinstance(other, Listed) and not other.exact and other.log_mass >= least
+        ]
+        raising = _BOUND * sum(other.supports.size for _, other in lists)
+        if self._lost * self._draw >= raising and self.maker.expand(support):
             self._lost = 0
-            for i, other in enumerate(self.pieces):
-                if isinstance(other, Listed) and not other.exact:
-                    lows = self.maker.raised(other.supports, last=True)
-                    self._add(other.under(-self.kappa * lows), i)
+            for i, other in lists:
+                lows = self.maker.raised(other.supports, last=True)
+                self._add(other.under(-self.kappa * lows), i)
 
     def refine(self, index: int, level: float = math.inf) -> None:
         """Improve a piece's cut, or split it; single supports that this yields are set free.
@@ -321,9 +332,7 @@ class Partition:
                 return
         piece = self.pieces[index]
         if isinstance(piece, Listed):
-            supports, log_weights, rest = piece.take_out(level)
-            for support, log_weight in zip(supports, log_weights, strict=True):
-                self._set_free(support, float(log_weight) if piece.exact else self._weight(support))
+            rest = self._taken(piece, level)
             self._remove(index) if rest is None else self._add(rest, index)
             return
         assert isinstance(piece, Envelope)
@@ -334,6 +343,45 @@ class Partition:
                 return
             piece.optimised = True
         self._split(index, piece)
+
+    def _taken(self, piece: Listed, level: float) -> Listed | None:
+        """Set supports of a list free whose weight is above a level; return the others.
+
+        Where bounds are listed, a score that tells of less than the level is not needed exactly.
+        """
+        if piece.exact:
+            supports, log_weights, rest = piece.take_out(level)
+            for support, log_weight in zip(supports, log_weights, strict=True):
+                self._set_free(support, float(log_weight))
+            return rest
+        piece = self._learned(piece, level)
+        supports, _, rest = piece.take_out(level)
+        enough = math.inf if level == math.inf else -level / self.kappa
+        lower = []
+        for support in supports:
+            low, high = self.problem.enclose(support, enough=enough)
+            if low >= enough:
+                lower.append((support, -self.kappa * low))
+            else:
+                self._set_free(support, -self.kappa * (low + high) / 2)
+        return Listed.joined(rest, lower)
+
+    def _learned(self, piece: Listed, level: float) -> Listed:
+        """Let a list of bounds learn from minorants where that costs less than fits."""
+        price, size = _BOUND * piece.supports.size, math.inf
+        while size > (above := piece.above(level)):
+            size = _FEWER * above
+            if piece.met < self.maker.made and above * self._draw > price * self.maker.forms:
+                lows = self.maker.raised(piece.supports)
+            elif above * self._draw > price + self.maker.expanding and self.maker.expand(
+                piece.supports[0]
+            ):
+                lows = self.maker.raised(piece.supports, last=True)
+            else:
+                break
+            piece = piece.under(-self.kappa * lows)
+            piece.met = self.maker.made
+        return piece
 
     def _settled_by_search(self, nodes: int) -> bool:
         """Try to find all supports that matter by proven searches; the rest becomes one tail.

@@ -77,6 +77,7 @@ class Listed(Piece):
     """Supports written out, heaviest first, with exact weights or with bounds on them."""
 
     rejected = 0  # draws from it, by better bounds than its own
+    met = 0  # minorants that had been made when all of them bounded it
 
     def __init__(self, supports: Support, log_weights: Floats, *, exact: bool = True) -> None:
         order = np.argsort(-log_weights, kind="stable")
@@ -95,14 +96,32 @@ class Listed(Piece):
 
     def take_out(self, level: float) -> tuple[Support, Floats, Listed | None]:
         """Part with supports of log weight above `level`, at least one; return both sides."""
-        count = max(1, int(np.searchsorted(-self.log_weights, -level, side="left")))
+        count = max(1, self.above(level))
         heavy = self.supports[:count], self.log_weights[:count]
         if count == self.log_weights.size:
             return *heavy, None
         rest = Listed.__new__(Listed)
-        rest.exact = self.exact
+        rest.exact, rest.met = self.exact, self.met
         rest._set(self.supports[count:], self.log_weights[count:])
         return *heavy, rest
+
+    def above(self, level: float) -> int:
+        """Return how many weights are above a level."""
+        return int(np.searchsorted(-self.log_weights, -level, side="left"))
+
+    @staticmethod
+    def joined(rest: Listed | None, lower: list[tuple[Support, float]]) -> Listed | None:
+        """Return a list of bounds with some more; None if there are none."""
+        if not lower:
+            return rest
+        supports = np.array([support for support, _ in lower])
+        log_weights = np.array([log_weight for _, log_weight in lower])
+        if rest is not None:
+            supports = np.concatenate([rest.supports, supports])
+            log_weights = np.concatenate([rest.log_weights, log_weights])
+        out = Listed(supports, log_weights, exact=False)
+        out.met = 0 if rest is None else rest.met
+        return out
 
     def under(self, log_weights: Floats) -> Listed:
         """Return the same list with weights nowhere above the given ones."""
