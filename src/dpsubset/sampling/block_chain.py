@@ -35,6 +35,7 @@ from dpsubset.sampling.directions import (
     no_directions,
 )
 from dpsubset.sampling.l1_ball import l1_gain
+from dpsubset.sampling.l1_face import Face, to_face
 from dpsubset.sampling.l1_trials import l1_ends, l1_turn, sweep
 from dpsubset.sampling.pairs import gain_by_pairs, gain_of_pairs, no_pairs, pairs_of
 from dpsubset.sampling.swapped import Kept, Room, enclosed_gain, forget, gather
@@ -55,7 +56,7 @@ _OWN = 1 << 24  # numbers that are held of features' own equations
 _ROOM = 1024  # columns whose products are held, where all of X'X is not
 _COARSE = 0.05  # gap of a first fit over the l1 ball, in units of 1/kappa
 _ALIKE = 0.25  # relative distance of multipliers that need no table each
-_LONG = 1.5  # of the l1 ball's radius: fits that are longer are not what directions lead to
+_LONG = 1.2  # of the l1 ball's radius: fits that are longer are not what directions lead to
 _SINGULAR = 1e-6  # least penalty of equations, against a feature's trace
 _UNIT = 2.0**-53
 _FEW = 24  # columns of a support, whose equations cost less than a trial fit
@@ -89,6 +90,7 @@ class _Rooms(NamedTuple):
     room: Room
     trial: Trial
     guess: Guess
+    face: Face
 
 
 class _State(NamedTuple):
@@ -197,17 +199,21 @@ def _guessed(  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True, error_model="numpy")
-def _tried(data, norm, near, pairs, alone, trial, support, at, new, height, here, there):  # type: ignore[no-untyped-def]
+def _tried(data, norm, near, pairs, alone, trial, face, support, at, new, height, here, there):  # type: ignore[no-untyped-def]
     """Decide a step by trial fits, if they can; return the way, and the ends here and there."""
     catch_up(data.table, alone, norm.ridge, trial, support)
     propose(data.table, alone, norm.ridge, trial, at, new)
-    way, near_by = 0, trial.residuals.shape[1] == 0
+    way, near_by, faced = 0, trial.residuals.shape[1] == 0, (False, False)
     for again in range(_L1_SWEEPS if norm.l1 and near_by else _SWEEPS):
         which = 1 if again == 0 or there[1] - there[0] > here[1] - here[0] else 0
         first = again == 1 and which == 0  # its fit of the steps before may serve
         if near_by and trial.numbers[which, 3] > 0.0:
-            if not first:
-                sweep(alone, norm.ridge, trial, which, at, new)
+            if not first:  # the face that coefficients are on, and a sweep for another, in turn
+                whole = again > 0 and not faced[which]
+                whole = whole and to_face(alone, norm, trial, face, which, at)
+                if not whole:
+                    sweep(alone, norm.ridge, trial, which, at, new)
+                faced = (faced[0], whole) if which == 1 else (whole, faced[1])
         elif again > 0 and not first:
             refit(data.table, alone, norm.ridge, trial, which, at, new)
         given = alone, pairs, norm, data.energy, trial, which, at, new
@@ -275,9 +281,8 @@ def _walk(  # type: ignore[no-untyped-def]
                 only_pairs, rough = False, rough or way == 0
             if way == 0 and trial.held.size > 0:
                 support[at] = old
-                way, here, there = _tried(
-                    data, norm, near, pairs, alone, trial, support, at, new, height, here, there
-                )
+                given = data, norm, near, pairs, alone, trial, rooms.face
+                way, here, there = _tried(*given, support, at, new, height, here, there)
                 support[at], tried, only_pairs, rough = new, True, False, rough or way == 0
                 mu = trial.numbers[1, 3 if norm.l1 else 0]
             for again in range(_ENCLOSED if data.whole else 0):
@@ -438,7 +443,8 @@ class ByBlocks(Walker):
             y = np.empty(0) if self._store is None else self._problem.y
             trial = Trial.of(size if self._alone.values.size else 0, self._widest, y)
             guess = Guess.of(size if self._directions.own.size else 0, padded(self._widest))
-            rooms = _Rooms(Kept.of(size, k), Room.of(k, self._widest), trial, guess)
+            face = Face.of(trial.beta.shape[1] if self._norm.l1 else 0)
+            rooms = _Rooms(Kept.of(size, k), Room.of(k, self._widest), trial, guess, face)
             given = data, self._parts, self._norm, self._near, self._pairs, self._directions
             _walk(*given, self._alone, self._state, draws, fresh, rooms, low, high)
 
