@@ -105,7 +105,7 @@ class _State(NamedTuple):
     sure: NDArray[np.bool_]  # every score that was computed to the end is precise enough
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _from_pairs(data, norm, near, pairs, support):  # type: ignore[no-untyped-def]
     """Return numbers that enclose what `_score` would return, from pairs of features (T24i)."""
     if pairs.multipliers.size == 0:
@@ -143,7 +143,7 @@ def _enclosed(data, parts, norm, near, support, at, mu, enough, kept, room):  # 
     return data.energy - most - slack, data.energy - least + slack, mu
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _decided(kappa, height, old, new):  # type: ignore[no-untyped-def]
     """Return 1 for a step that is taken, -1 for one that is not, 0 where the ends do not tell."""
     if kappa * (new[1] - old[0]) <= height:
@@ -151,14 +151,14 @@ def _decided(kappa, height, old, new):  # type: ignore[no-untyped-def]
     return -1 if kappa * (new[0] - old[1]) > height else 0
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _inside(energy, near, known, gains):  # type: ignore[no-untyped-def]
     """Return the ends of a score that were known, narrowed by the least and the most gain."""
     low, high = energy - gains[1] - near.slack, energy - gains[0] + near.slack
     return max(known[0], low), min(known[1], high)
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _guessed(  # type: ignore[no-untyped-def]
     energy, norm, near, directions, guess, t, slot, support, at, old, height, here, there
 ):
@@ -198,7 +198,7 @@ def _guessed(  # type: ignore[no-untyped-def]
     return way, here, there, min(max(t, 0), directions.own.shape[0] - 1)
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _tried(data, norm, near, pairs, alone, trial, face, support, at, new, height, here, there):  # type: ignore[no-untyped-def]
     """Decide a step by trial fits, if they can; return the way, and the ends here and there."""
     catch_up(data.table, alone, norm.ridge, trial, support)

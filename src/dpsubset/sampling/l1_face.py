@@ -37,7 +37,7 @@ class Face(NamedTuple):
         )
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _equations(trial, face, which, at, penalty):  # type: ignore[no-untyped-def]
     """Fill in the products of the coefficients that are not 0, and return how many they are."""
     beta, where, block, products = trial.beta[which], face.where, face.block, trial.products
@@ -61,7 +61,7 @@ def _equations(trial, face, which, at, penalty):  # type: ignore[no-untyped-def]
     return m
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _move(trial, which, at, change, penalty):  # type: ignore[no-untyped-def]
     """Change all coefficients, and what they leave; return how far."""
     beta, left, own, strip = trial.beta[which], trial.left[which], trial.short, trial.strip
@@ -89,7 +89,7 @@ def _move(trial, which, at, change, penalty):  # type: ignore[no-untyped-def]
     return np.sqrt(length)
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def to_face(alone, norm, trial, face, which, at):  # type: ignore[no-untyped-def]
     """Fit all coefficients that are not 0 to the ball, at its multiplier for them.
 
