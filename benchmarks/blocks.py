@@ -280,12 +280,13 @@ def page(lines: Sequence[Line]) -> str:
 def _other_tables(known: dict[Case, Line]) -> list[str]:
     """Return the chains' times on other tables: seconds, and times as many columns."""
     head = " | ".join(
-        f"{width} columns a feature: seconds | times | as many chosen" for _, _, width in SHAPES
+        f"{width} columns a feature: seconds | times | a column a feature | as many chosen"
+        for _, _, width in SHAPES
     )
     out = [
         "\n### The Markov chain on other tables, times as many columns\n",
         f"| table | what | {head} |",
-        "| --- | --- |" + " ---: |" * 3 * len(SHAPES),
+        "| --- | --- |" + " ---: |" * 4 * len(SHAPES),
     ]
     kinds = dict.fromkeys((c.table, c.rows, c.features, c.what) for c in chains())
     for table, n, p, what in kinds:
@@ -302,8 +303,9 @@ def _other_tables(known: dict[Case, Line]) -> list[str]:
 
 def _both(line: Line | None) -> str:
     if line is None or line.blocks is None:
-        return "| | "
-    times = (_ratio(line.blocks, other, line.case.width) for other in (line.columns, line.chosen))
+        return "| | | "
+    others = line.columns, line.features, line.chosen
+    times = (_ratio(line.blocks, other, line.case.width) for other in others)
     return f"{line.blocks:.2g} | {' | '.join(times)}"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numba.core import config
+from numba.core.errors import NumbaError
 
 import dpsubset
 from dpsubset import Exponential, PermuteAndFlip, Problem
@@ -200,3 +201,26 @@ def test_seeds_give_the_same_draws_both_ways(kind: type, loss: str) -> None:
 def test_what_is_small_is_small_for_every_loss() -> None:
     """A table of 500 rows and 5 columns, of which 2 are chosen and a constant is added."""
     assert 500 * (6 + 10 * 3) <= _SMALL_WITH_KINKS < _SMALL
+
+
+@compiles
+def test_a_function_that_does_not_count_makes_no_arrays() -> None:
+    """It reads and writes what its caller holds; numba refuses one that makes more."""
+
+    @compiled(kept=False, counts=False)
+    def doubled(rows):  # type: ignore[no-untyped-def]
+        for row in range(rows.shape[0]):
+            part = rows[row]
+            for i in range(part.size):
+                part[i] *= 2.0
+        return rows[0, 0]
+
+    @compiled(kept=False, counts=False)
+    def made(rows):  # type: ignore[no-untyped-def]
+        return np.zeros(rows.shape[0])
+
+    rows = np.ones((2, 3))
+    assert doubled(rows) == 2.0
+    assert (rows == 2.0).all()
+    with pytest.raises(NumbaError):
+        made(rows)

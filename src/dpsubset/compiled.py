@@ -136,8 +136,17 @@ class _Function:
         return self.py_func(*args) if plain else self._dispatcher(*args)
 
 
-def compiled(*, kept: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function on its first call; `kept` on disk, for the next start."""
+def compiled(
+    *, kept: bool = True, counts: bool = True, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function on its first call; `kept` on disk, for the next start.
+
+    One that makes and returns no arrays, nor calls what does, need not count who holds those it is
+    given: its caller holds them. Where they are many and it does little, counting takes most of
+    its time; such a one says so by `counts=False`.
+    """
+    if not counts:
+        options["_nrt"] = False
 
     def decorate(function: Callable[..., Any]) -> Any:
         return _Function(function, options, _Notes() if kept else None)

@@ -77,11 +77,12 @@ def test_other_tables_are_what_they_are_called() -> None:
     same = (levels[:, 1:] == levels[:, :-1]).mean()
     assert abs(same - (0.7 + 0.3 / 3)) < 0.02
     shown = page([Line(Case(chain, "squared", 2000, 40, 8, repeated), 9.0, 1.0, None)])
-    assert f"| {repeated} | {chain} | | |  | 9 | **9** | these not in time |" in shown
+    late = "these not in time"
+    assert f"| {repeated} | {chain} | | | |  | 9 | **9** | {late} | {late} |" in shown
     one = next(iter(blocks.ONE))
     shown = page([Line(Case(one, "squared", 2000, blocks.MANY, 3, "no ridge"), 2.0, 1.0, None)])
     assert (
-        f"| {blocks.MANY} features, no ridge | {one} | 2 | 2 | these not in time | | |  |" in shown
+        f"| {blocks.MANY} features, no ridge | {one} | 2 | 2 | {late} | {late} | | | |  |" in shown
     )
 
 

@@ -79,6 +79,23 @@ def test_its_cuts_lie_below_all_scores(loss: str) -> None:
     assert KAPPA * (scores - below).min() < 30.0  # and not far below
 
 
+def test_a_descent_ends_where_no_row_is_near_a_kink() -> None:
+    """Predictions are short, so every label's slope stays: no rows are left to step with."""
+    problem = problem_of("hinge")
+    problem.radius = 0.1
+    rows, parameters, _ = problem.loss.compiled()
+    a = problem.loss.slopes(problem.y, np.zeros(problem.n_rows))
+    table = np.ascontiguousarray(problem.columns.rows(np.arange(P)))
+    rule = (problem.ridge, problem.radius, KAPPA)
+    near = _near_rows(rows, parameters, table, np.arange(P), 0, problem.y, rule, SIZE, a)[0]
+    assert near.size == 0
+    given = (rows, parameters, table, np.arange(P), 0, problem.y, rule, SIZE, a)
+    descend(*given, 200, 0.0, -np.inf, True, problem.allowance.watch)
+    cut = cut_of(problem, a)
+    for support in itertools.combinations(range(P), SIZE):
+        assert cut.constant - cut.weights[list(support)].sum() <= problem.score(support) + 1e-9
+
+
 def test_slopes_outside_the_domain_are_caught() -> None:
     """Twin: rows left alone with slopes that their loss does not have make no cut."""
     problem = problem_of("absolute")

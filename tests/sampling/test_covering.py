@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 
 from dpsubset import Exponential, Limits, PermuteAndFlip, Problem, sampling
 from dpsubset.cuts import walk
+from dpsubset.cuts.curvature import curvature
 from dpsubset.errors import UnprovenError
 from dpsubset.limits import Allowance, OutOfTime
 from dpsubset.privacy import as_randomness
@@ -117,6 +118,16 @@ def test_opened_again_and_again_it_becomes_single_supports(monkeypatch, way: str
     assert (seen.divided > 0) == (way == "common")
     assert seen.kept > 0 or way != "streamed"
     assert seen.kept == 0 or way != "kept"  # a common part of single features may be kept, too
+
+
+@pytest.mark.parametrize("groups", [None, [[0, 1], [2], [3, 4], [5], [6], [7, 8]]])
+def test_without_a_ridge_what_is_known_of_eigenvalues_is_no_penalty(groups: Any) -> None:
+    """A partition has looked at them before; forms go by their penalty alone."""
+    given = problem("squared", ridge=0.0, radius=10.0, groups=groups)
+    assert curvature(given) > 0.0
+    covering, scores = covered(given, 12.0)
+    assert covering._forms[0].least > 0.0
+    check(covering, scores)
 
 
 @pytest.mark.parametrize("columns", [69, 75])

@@ -13,7 +13,7 @@ from dpsubset import MarkovChain
 from dpsubset.designs import gram
 from dpsubset.privacy import as_randomness
 from dpsubset.problem import Problem
-from dpsubset.sampling import block_chain, l1_trials, trials
+from dpsubset.sampling import block_chain, l1_face, l1_trials, trials
 from dpsubset.sampling.block_chain import ByBlocks
 from dpsubset.sampling.chain import Rule
 from dpsubset.sampling.pairs import no_pairs
@@ -62,6 +62,7 @@ class Bench:
         self.norm, self.near, self.energy = walker._norm, walker._near, problem.energy
         y = np.empty(0) if self.data.whole else problem.y
         self.trial = trials.Trial.of(3, 5, y)
+        self.face, self.faced = l1_face.Face.of(self.trial.beta.shape[1]), False
         self.ridge = problem.ridge
 
     def stand(self, support: Any, weight: float = 0.0) -> None:
@@ -80,7 +81,10 @@ class Bench:
     def nearer(self, which: int, at: int, g: int) -> None:
         """Fit once more, and choose another multiplier if the ball's part is large."""
         if self.l1 and self.data.whole and self.trial.numbers[which, 3] > 0.0:
-            l1_trials.sweep(self.alone, self.ridge, self.trial, which, at, g)
+            self.faced = not self.faced
+            given = self.alone, self.norm, self.trial, self.face, which, at
+            if not (self.faced and l1_face.to_face(*given)):
+                l1_trials.sweep(self.alone, self.ridge, self.trial, which, at, g)
         else:
             trials.refit(self.data.table, self.alone, self.ridge, self.trial, which, at, g)
         low, high, ball = self.ends(which, at, g)
@@ -205,6 +209,37 @@ def test_a_shrunk_feature_is_fitted() -> None:
         assert np.allclose(left[beta != 0], weight * np.sign(beta[beta != 0]), atol=1e-6)
         assert (np.abs(left[:width]) <= weight + 1e-6).all()
         assert not beta[width:].any()
+
+
+def test_a_face_is_fitted_at_once() -> None:
+    """The ball is filled, and what is left of coefficients that are not 0 is its multiplier."""
+    bench, where = Bench(problem_of(case_of("the ball is active")), "l1"), []
+    for support in ([0, 1, 2], [4, 3, 1], [6, 2, 5]):
+        bench.stand(support, 0.1)
+        trials.refit(bench.data.table, bench.alone, bench.ridge, bench.trial, 0, 0, support[0])
+        for _ in range(30):  # until no sign changes
+            l1_face.to_face(bench.alone, bench.norm, bench.trial, bench.face, 0, 0)
+        beta, left, weight = bench.trial.beta[0], bench.trial.left[0], bench.trial.numbers[0, 3]
+        filled = np.abs(beta).sum() / bench.norm.radius
+        assert filled == pytest.approx(1.0) if weight > 0.0 else filled <= 1.0
+        assert np.allclose(left[beta != 0], weight * np.sign(beta[beta != 0]), atol=1e-8)
+        where.append(np.count_nonzero(beta) if weight > 0.0 else 0)
+    assert max(where) > 1
+
+
+def old_products(trial: Any, which: int, at: int, change: Any, penalty: float) -> float:
+    """Go by the products of the feature that stood at that place."""
+    trial.left[which] -= trial.products @ change + penalty * change
+    trial.beta[which] += change
+    return float(np.linalg.norm(change))
+
+
+def test_a_face_by_old_products_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = case_of("the ball is active")
+    monkeypatch.setattr(l1_face, "to_face", plain(l1_face.to_face))
+    assert outside(case, "l1")[0] < ERROR
+    monkeypatch.setattr(l1_face, "_move", old_products)
+    assert outside(case, "l1")[0] > 1e-3
 
 
 def no_remainder(alone: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from functools import cache
 from typing import Any
@@ -18,7 +19,9 @@ from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.cuts.bending import BendingCuts
 from dpsubset.designs import Features
 from dpsubset.limits import Allowance
+from dpsubset.search import blocks as search_module
 from dpsubset.search import mip
+from dpsubset.search.kernel import Rule
 
 SEVEN = ((6,), (3, 8, 10), (0,), (1, 11), (2, 4, 9), (5,), (7, 12))
 CLOSE = 2e-9  # what the cone solver of the oracle leaves open, against scores of about 10
@@ -79,6 +82,41 @@ def test_larger_tables_are_searched_by_the_compiled_kernel() -> None:
         found = search.top(problem_of(case), 30)
         assert all(entry.proven for entry in found)
         assert np.abs(np.array([e.score for e in found]) - scores[:30]).max() < 1e-9
+
+
+def best_pairs(seed: int, ball: float) -> tuple[list[float], np.ndarray]:
+    """Return the scores of the best pairs of features by a search, and by brute force."""
+    groups = tuple(tuple(range(3 * g, 3 * g + 3)) for g in range(12))
+    case = blocks("squared", seed, groups=groups, size=2, n=60, ridge=0.5, radius=ball)
+    found = search.top(problem_of(case), 8)
+    assert all(entry.proven for entry in found)
+    return [entry.score for entry in found], np.sort(case.scores())[:8]
+
+
+BALLS = (3.0, 0.4, 0.1)
+
+
+def test_pairs_are_left_out_by_what_each_gains() -> None:
+    """The last two features of a support: bounds of each before the exact gain (T32)."""
+    for seed, ball in itertools.product(range(4), BALLS):
+        found, scores = best_pairs(seed, ball)
+        assert np.abs(np.array(found) - scores).max() < 1e-9
+
+
+def test_pairs_left_out_by_too_large_an_eigenvalue_are_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = search_module.explore_blocks
+
+    def too_sure(*given: Any) -> Any:
+        rule = next(one for one in given if isinstance(one, Rule))
+        return right(
+            *(one._replace(smallest=30.0 * rule.smallest) if one is rule else one for one in given)
+        )
+
+    monkeypatch.setattr(search_module, "explore_blocks", too_sure)
+    apart = [np.subtract(*best_pairs(s, ball)).max() for s in range(4) for ball in BALLS]
+    assert max(apart) > 1e-6
 
 
 def makers(problem: Problem, case: Blocks) -> list[CutMaker]:

@@ -98,6 +98,8 @@ def descend(  # type: ignore[no-untyped-def]
         if made == 0 or left <= 0:
             return
         near, beyond = _near_rows(rows, parameters, table, places, inside, y, rule, t, a)
+        if near.size == 0:  # every slope stays: there is nothing to step with
+            return
         if near.size > _MOST * n:
             _steps(
                 rows,

@@ -35,7 +35,7 @@ _STEPS = 40
 _ALL_STEPS = 200  # where a descent looks at all columns, and ends at its optimum
 _ENOUGH = 0.1  # a descent ends when ten steps lower the log mass by less
 _MISSED = 0.1  # share of a support's columns that a descent may overlook
-_LISTED_ROWS = 400_000  # rows of all fits of a list
+_LISTED_ROWS = 400_000  # rows of all fits of a list, on single columns
 _TIMED = 200_000_000  # multiplications between two looks at the clock
 _MOVED = 0.5  # lower by this, a log mass needs no descent, which costs passes
 _COARSE = 1e-5  # gap of a fit whose dual point only makes a cut, relative
@@ -285,8 +285,10 @@ class DualCuts(CutMaker):
         return out
 
     def listable(self, region: Region) -> bool:
+        problem = self.problem
+        wide = problem.most_columns / problem.size  # a fit takes about its square times as long
         count = math.comb(region.free.size, region.to_choose)
-        return count * (self.problem.n_rows + 200) <= _LISTED_ROWS
+        return count * (problem.n_rows + 200) * wide**2 <= _LISTED_ROWS
 
     def patience(self, region: Region, *, split: bool) -> float:
         n, p, size = self.problem.n_rows, self.problem.features.n_columns, self.problem.most_columns

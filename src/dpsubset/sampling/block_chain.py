@@ -35,6 +35,7 @@ from dpsubset.sampling.directions import (
     no_directions,
 )
 from dpsubset.sampling.l1_ball import l1_gain
+from dpsubset.sampling.l1_face import Face, to_face
 from dpsubset.sampling.l1_trials import l1_ends, l1_turn, sweep
 from dpsubset.sampling.pairs import gain_by_pairs, gain_of_pairs, no_pairs, pairs_of
 from dpsubset.sampling.swapped import Kept, Room, enclosed_gain, forget, gather
@@ -55,7 +56,7 @@ _OWN = 1 << 24  # numbers that are held of features' own equations
 _ROOM = 1024  # columns whose products are held, where all of X'X is not
 _COARSE = 0.05  # gap of a first fit over the l1 ball, in units of 1/kappa
 _ALIKE = 0.25  # relative distance of multipliers that need no table each
-_LONG = 1.5  # of the l1 ball's radius: fits that are longer are not what directions lead to
+_LONG = 1.2  # of the l1 ball's radius: fits that are longer are not what directions lead to
 _SINGULAR = 1e-6  # least penalty of equations, against a feature's trace
 _UNIT = 2.0**-53
 _FEW = 24  # columns of a support, whose equations cost less than a trial fit
@@ -89,6 +90,7 @@ class _Rooms(NamedTuple):
     room: Room
     trial: Trial
     guess: Guess
+    face: Face
 
 
 class _State(NamedTuple):
@@ -103,7 +105,7 @@ class _State(NamedTuple):
     sure: NDArray[np.bool_]  # every score that was computed to the end is precise enough
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _from_pairs(data, norm, near, pairs, support):  # type: ignore[no-untyped-def]
     """Return numbers that enclose what `_score` would return, from pairs of features (T24i)."""
     if pairs.multipliers.size == 0:
@@ -141,7 +143,7 @@ def _enclosed(data, parts, norm, near, support, at, mu, enough, kept, room):  # 
     return data.energy - most - slack, data.energy - least + slack, mu
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _decided(kappa, height, old, new):  # type: ignore[no-untyped-def]
     """Return 1 for a step that is taken, -1 for one that is not, 0 where the ends do not tell."""
     if kappa * (new[1] - old[0]) <= height:
@@ -149,14 +151,14 @@ def _decided(kappa, height, old, new):  # type: ignore[no-untyped-def]
     return -1 if kappa * (new[0] - old[1]) > height else 0
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _inside(energy, near, known, gains):  # type: ignore[no-untyped-def]
     """Return the ends of a score that were known, narrowed by the least and the most gain."""
     low, high = energy - gains[1] - near.slack, energy - gains[0] + near.slack
     return max(known[0], low), min(known[1], high)
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _guessed(  # type: ignore[no-untyped-def]
     energy, norm, near, directions, guess, t, slot, support, at, old, height, here, there
 ):
@@ -196,18 +198,22 @@ def _guessed(  # type: ignore[no-untyped-def]
     return way, here, there, min(max(t, 0), directions.own.shape[0] - 1)
 
 
-@compiled(nogil=True, error_model="numpy")
-def _tried(data, norm, near, pairs, alone, trial, support, at, new, height, here, there):  # type: ignore[no-untyped-def]
+@compiled(nogil=True, counts=False, error_model="numpy")
+def _tried(data, norm, near, pairs, alone, trial, face, support, at, new, height, here, there):  # type: ignore[no-untyped-def]
     """Decide a step by trial fits, if they can; return the way, and the ends here and there."""
     catch_up(data.table, alone, norm.ridge, trial, support)
     propose(data.table, alone, norm.ridge, trial, at, new)
-    way, near_by = 0, trial.residuals.shape[1] == 0
+    way, near_by, faced = 0, trial.residuals.shape[1] == 0, (False, False)
     for again in range(_L1_SWEEPS if norm.l1 and near_by else _SWEEPS):
         which = 1 if again == 0 or there[1] - there[0] > here[1] - here[0] else 0
         first = again == 1 and which == 0  # its fit of the steps before may serve
         if near_by and trial.numbers[which, 3] > 0.0:
-            if not first:
-                sweep(alone, norm.ridge, trial, which, at, new)
+            if not first:  # the face that coefficients are on, and a sweep for another, in turn
+                whole = again > 0 and not faced[which]
+                whole = whole and to_face(alone, norm, trial, face, which, at)
+                if not whole:
+                    sweep(alone, norm.ridge, trial, which, at, new)
+                faced = (faced[0], whole) if which == 1 else (whole, faced[1])
         elif again > 0 and not first:
             refit(data.table, alone, norm.ridge, trial, which, at, new)
         given = alone, pairs, norm, data.energy, trial, which, at, new
@@ -275,9 +281,8 @@ def _walk(  # type: ignore[no-untyped-def]
                 only_pairs, rough = False, rough or way == 0
             if way == 0 and trial.held.size > 0:
                 support[at] = old
-                way, here, there = _tried(
-                    data, norm, near, pairs, alone, trial, support, at, new, height, here, there
-                )
+                given = data, norm, near, pairs, alone, trial, rooms.face
+                way, here, there = _tried(*given, support, at, new, height, here, there)
                 support[at], tried, only_pairs, rough = new, True, False, rough or way == 0
                 mu = trial.numbers[1, 3 if norm.l1 else 0]
             for again in range(_ENCLOSED if data.whole else 0):
@@ -438,7 +443,8 @@ class ByBlocks(Walker):
             y = np.empty(0) if self._store is None else self._problem.y
             trial = Trial.of(size if self._alone.values.size else 0, self._widest, y)
             guess = Guess.of(size if self._directions.own.size else 0, padded(self._widest))
-            rooms = _Rooms(Kept.of(size, k), Room.of(k, self._widest), trial, guess)
+            face = Face.of(trial.beta.shape[1] if self._norm.l1 else 0)
+            rooms = _Rooms(Kept.of(size, k), Room.of(k, self._widest), trial, guess, face)
             given = data, self._parts, self._norm, self._near, self._pairs, self._directions
             _walk(*given, self._alone, self._state, draws, fresh, rooms, low, high)
 

@@ -265,8 +265,12 @@ class Covering:
         return H, below.correlations[index]
 
     def _multiplier(self, below: Problem, support: NDArray[np.intp]) -> float:
-        """Return the multiplier of the ball of a support, or a little more."""
-        return max(steady(below), multiplier(below, tuple(int(j) for j in support)))
+        """Return the multiplier of the ball of a support, or a little more.
+
+        Pivots are known to be at least the penalty (T41), so there must be one, whatever is known
+        of eigenvalues.
+        """
+        return max(steady(below, 0.0), multiplier(below, tuple(int(j) for j in support)))
 
     def _add(self, below: Problem, support: NDArray[np.intp]) -> None:
         """Take a form of moments, with the multiplier of a support."""

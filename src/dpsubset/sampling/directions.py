@@ -151,7 +151,7 @@ class Guess(NamedTuple):
 # table, or to add to what is stored, takes longer than what is done with it.
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _pulled(directions, radius, t, support, guess, sizes):  # type: ignore[no-untyped-def]
     """Return what shares gain that were pulled into the l1 ball, and their length as x.
 
@@ -181,7 +181,7 @@ def _pulled(directions, radius, t, support, guess, sizes):  # type: ignore[no-un
     return share * (2.0 * reached - share * spent), np.sqrt(long)
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def begin(directions, norm, energy, t, support, guess, which):  # type: ignore[no-untyped-def]
     """Fit multiples of the features' own fits; what was known of that support is forgotten."""
     size, shares, block = support.size, guess.shares, guess.block
@@ -235,7 +235,7 @@ def begin(directions, norm, energy, t, support, guess, which):  # type: ignore[n
         numbers[which, 9] = gain - 8.0 * size * directions.numbers[t, 2] * come * come
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _measure(directions, support, guess, which):  # type: ignore[no-untyped-def]
     """Compute the lengths of beta."""
     t, halves, vectors = int(guess.numbers[which, 0]), directions.halves, guess.vectors
@@ -250,7 +250,7 @@ def _measure(directions, support, guess, which):  # type: ignore[no-untyped-def]
     guess.numbers[which, 7], guess.numbers[which, 8] = square, size
 
 
-@compiled(nogil=True, error_model="numpy", fastmath={"reassoc"})
+@compiled(nogil=True, counts=False, error_model="numpy", fastmath={"reassoc"})
 def guessed_ends(directions, norm, support, guess, which):  # type: ignore[no-untyped-def]
     """Return the least and the most that a support gains, and what part of that is the ball's.
 
@@ -293,7 +293,7 @@ def guessed_ends(directions, norm, support, guess, which):  # type: ignore[no-un
     return least - rounding, inner + reduced * reduced + rounding, inner - least, length > radius
 
 
-@compiled(nogil=True, error_model="numpy", fastmath={"reassoc"})
+@compiled(nogil=True, counts=False, error_model="numpy", fastmath={"reassoc"})
 def nearer(directions, support, guess, which):  # type: ignore[no-untyped-def]
     """Look where what is left leads, or go there: every second call one or the other."""
     numbers = guess.numbers
@@ -317,7 +317,7 @@ def nearer(directions, support, guess, which):  # type: ignore[no-untyped-def]
     numbers[which, 1], numbers[which, 3], numbers[which, 7] = rest, -1.0, -1.0
 
 
-@compiled(nogil=True, error_model="numpy", fastmath={"reassoc"})
+@compiled(nogil=True, counts=False, error_model="numpy", fastmath={"reassoc"})
 def _look(directions, support, guess, which):  # type: ignore[no-untyped-def]
     """Make the next direction p, N p and N r."""
     t, between, last = int(guess.numbers[which, 0]), directions.between, guess.numbers[which, 4]

@@ -11,7 +11,7 @@ from dpsubset.sampling.trials import ENOUGH, LOOSE, count, shift, width_of, with
 __all__ = ["l1_ends", "l1_turn", "sweep"]
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def sweep(alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-def]
     """Fit every feature, of which much is left, to what all leave, at the l1 ball's multiplier."""
     c, own, change, there = trial.change.size, trial.own, trial.change, which == 1
@@ -35,7 +35,7 @@ def sweep(alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-def]
     count(trial.numbers[which], alone.numbers[4], length)
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def l1_ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-untyped-def]
     """Do what `ends` does, over the l1 ball."""
     beta, left, weight = trial.beta[which], trial.left[which], trial.numbers[which, 3]
@@ -94,7 +94,7 @@ def l1_ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no
     return least - rounding, most + rounding, inner - least
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def l1_turn(alone, norm, trial, which, at, g):  # type: ignore[no-untyped-def]
     """Choose another multiplier of the l1 ball, by what every coefficient alone would do."""
     c, beta = trial.change.size, trial.beta[which]

@@ -110,7 +110,7 @@ def _rounding(problem: Problem, G: Floats) -> Floats:
     return np.array([count * problem.energy, 2.0 * count * widest])
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def _norms(half, starts, out):  # type: ignore[no-untyped-def]
     """Fill in bounds on the norms of blocks C, by |C|^4 <= |C C'|_F^2; 0 for a feature itself."""
     for g in range(starts.size - 1):
@@ -127,7 +127,7 @@ def _norms(half, starts, out):  # type: ignore[no-untyped-def]
             out[g, h] = out[h, g] = total**0.25
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def gain_by_pairs(pairs, norm, support, t):  # type: ignore[no-untyped-def]
     """Return the least and the most that a support gains, by one table; rounding is counted."""
     reached, spent, length, square, off, overlap = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -157,7 +157,7 @@ def gain_by_pairs(pairs, norm, support, t):  # type: ignore[no-untyped-def]
     return least, 2.0 * reached - spent + above + rounding
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def gain_of_pairs(pairs, norm, support):  # type: ignore[no-untyped-def]
     """Return the least and the most that a support gains, by all tables."""
     least, most = 0.0, np.inf

@@ -10,7 +10,7 @@ _PASSES = 3  # over a feature's coefficients; any numbers serve
 _STILL = 0.03  # of the largest coefficient: changes that need no further pass
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def own_curve(alone, g, mu, i, j):  # type: ignore[no-untyped-def]
     """Return an entry of a feature's own equations G_gg + ridge + mu."""
     out = 0.0
@@ -19,7 +19,7 @@ def own_curve(alone, g, mu, i, j):  # type: ignore[no-untyped-def]
     return out
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def shrunk(own, width, weight, beta, left, first, change):  # type: ignore[no-untyped-def]
     """Fill in how a feature's coefficients change when each is fitted to what is left in turn.
 

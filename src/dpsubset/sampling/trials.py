@@ -98,13 +98,13 @@ def forget_all(trial, mu, weight):  # type: ignore[no-untyped-def]
     trial.residuals[0] = trial.residuals[2]
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def width_of(alone, g):  # type: ignore[no-untyped-def]
     """Return a feature's number of columns."""
     return alone.starts[g + 1] - alone.starts[g]
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def _strip(table, alone, trial, at, g):  # type: ignore[no-untyped-def]
     """Fill in the products of a feature that comes to a place with all that stand there then."""
     strip, where, own = trial.strip, alone.where, alone.starts[g]
@@ -125,14 +125,14 @@ def _strip(table, alone, trial, at, g):  # type: ignore[no-untyped-def]
                 strip[j, q * c + i] = 0.0
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def _copy(source, target):  # type: ignore[no-untyped-def]
     """Copy a vector; for short ones, faster than to assign it."""
     for i in range(source.size):
         target[i] = source[i]
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def _take(vector, rows, first, sizes):  # type: ignore[no-untyped-def]
     """Take multiples of rows, from the first on, away from a vector; four at a time."""
     for j in range(0, sizes.size, 4):
@@ -142,14 +142,14 @@ def _take(vector, rows, first, sizes):  # type: ignore[no-untyped-def]
             vector[i] -= (e * four[0, i] + f * four[1, i]) + (g * four[2, i] + h * four[3, i])
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def count(numbers, reach, length):  # type: ignore[no-untyped-def]
     """Count a change of the coefficients of that length, for the rounding of what is left."""
     numbers[2] += length
     numbers[1] += length + reach + numbers[2]
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def fitted(alone, g, mu, left, first, change):  # type: ignore[no-untyped-def]
     """Fill in how a feature's coefficients change when it is fitted to what is left."""
     c, own = change.size, left[first : first + change.size]
@@ -169,7 +169,7 @@ def fitted(alone, g, mu, left, first, change):  # type: ignore[no-untyped-def]
 # with a coefficient of 0.
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def _add(table, alone, g, sign, beta, first, residual):  # type: ignore[no-untyped-def]
     """Add or take away what a feature's coefficients predict; padding has coefficients of 0."""
     start, last = alone.starts[g], alone.starts[g + 1] - 1
@@ -183,7 +183,7 @@ def _add(table, alone, g, sign, beta, first, residual):  # type: ignore[no-untyp
             residual[i] += (e * a[i] + f * b[i]) + (h * c[i] + k * d[i])
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def _leave_one(table, alone, g, penalty, beta, left, first, residual):  # type: ignore[no-untyped-def]
     """Fill in what a feature's coefficients leave of its equations."""
     start, last = alone.starts[g], alone.starts[g + 1] - 1
@@ -199,7 +199,7 @@ def _leave_one(table, alone, g, penalty, beta, left, first, residual):  # type: 
             left[first + j + i] = found[i] - penalty * beta[first + j + i]
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def _leave(table, alone, penalty, trial, which, at, g, but):  # type: ignore[no-untyped-def]
     """Fill in what all coefficients but those of one place leave; there, g stands at `at`."""
     c, beta, left = trial.change.size, trial.beta[which], trial.left[which]
@@ -209,7 +209,7 @@ def _leave(table, alone, penalty, trial, which, at, g, but):  # type: ignore[no-
             _leave_one(table, alone, f, penalty, beta, left, q * c, trial.residuals[which])
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def _refit_one(table, alone, ridge, trial, which, q, f):  # type: ignore[no-untyped-def]
     """Fit one feature to the residuals."""
     c, change, numbers = trial.change.size, trial.change, trial.numbers[which]
@@ -234,7 +234,7 @@ def _refit_one(table, alone, ridge, trial, which, q, f):  # type: ignore[no-unty
     count(numbers, alone.numbers[4], np.sqrt(length))
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def _refit_far(table, alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-def]
     """Do what `refit` does, by residuals."""
     enough = ENOUGH * np.sum(trial.shares[which])
@@ -245,7 +245,7 @@ def _refit_far(table, alone, ridge, trial, which, at, g):  # type: ignore[no-unt
     _leave(table, alone, ridge + trial.numbers[which, 0], trial, which, at, g, -1)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def _propose_far(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-def]
     """Do what `propose` does, by residuals."""
     c, beta, residual = trial.change.size, trial.beta[1], trial.residuals[1]
@@ -268,7 +268,7 @@ def _propose_far(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-
     _leave(table, alone, ridge + trial.numbers[1, 0], trial, 1, at, g, at)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def shift(trial, which, at, new, q, penalty):  # type: ignore[no-untyped-def]
     """Change the coefficients of one place, and what all leave; `new` there stands in the strip."""
     c, change, own, strip = trial.change.size, trial.change, trial.short, trial.strip
@@ -294,7 +294,7 @@ def shift(trial, which, at, new, q, penalty):  # type: ignore[no-untyped-def]
     return np.sqrt(length)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def refit(table, alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-def]
     """Fit every feature, of which much is left, to what all leave; there, g stands at `at`."""
     if trial.residuals.shape[1] > 0:
@@ -316,7 +316,7 @@ def refit(table, alone, ridge, trial, which, at, g):  # type: ignore[no-untyped-
         count(numbers, reach, length)
 
 
-@compiled(nogil=True, fastmath={"reassoc"})
+@compiled(nogil=True, counts=False, fastmath={"reassoc"})
 def propose(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-def]
     """Put a feature in the place of another, fitted to what the others leave."""
     if trial.residuals.shape[1] > 0:
@@ -356,7 +356,7 @@ def propose(table, alone, ridge, trial, at, g):  # type: ignore[no-untyped-def]
     count(numbers, alone.numbers[4], np.sqrt(length))
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def follow(trial, at, g):  # type: ignore[no-untyped-def]
     """Go to what was proposed."""
     c, strip, products = trial.change.size, trial.strip, trial.products
@@ -375,7 +375,7 @@ def follow(trial, at, g):  # type: ignore[no-untyped-def]
             products[at * c + j, i] = strip[j, i]
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def catch_up(table, alone, ridge, trial, support):  # type: ignore[no-untyped-def]
     """Come to where the chain stands, which other bounds may have led on."""
     for q in range(support.size):
@@ -387,7 +387,7 @@ def catch_up(table, alone, ridge, trial, support):  # type: ignore[no-untyped-de
         _refresh(table, alone, ridge, trial)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def _refresh(table, alone, ridge, trial):  # type: ignore[no-untyped-def]
     """Compute anew what the coefficients leave: rounding has come together."""
     c, beta, left = trial.change.size, trial.beta[0], trial.left[0]
@@ -407,13 +407,13 @@ def _refresh(table, alone, ridge, trial):  # type: ignore[no-untyped-def]
     trial.numbers[0, 1] = alone.numbers[4] + np.sqrt(square)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts=False)
 def within(slope, error, longer):  # type: ignore[no-untyped-def]
     """Return the most that what is left gains inside the ball, whatever the curvature."""
     return 2.0 * max(slope, 0.0) + 4.0 * error * longer
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-untyped-def]
     """Return the least and the most that a support gains, and what part of that is the ball's.
 
@@ -471,7 +471,7 @@ def ends(alone, pairs, norm, energy, trial, which, at, g):  # type: ignore[no-un
     return least - rounding, most + rounding, inner - least
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled(nogil=True, counts=False, error_model="numpy")
 def turn(alone, norm, trial, which, at, g, least):  # type: ignore[no-untyped-def]
     """Choose another multiplier of the ball, by what every feature alone would do."""
     beta, left, mu = trial.beta[which], trial.left[which], trial.numbers[which, 0]

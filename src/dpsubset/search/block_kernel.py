@@ -180,38 +180,78 @@ def _eliminated(H, b, starts, g, stop, L, W, z):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _pairs(H, b, starts, ids, base, margin, moments, features, heap, filled, L, W, z, watch):  # type: ignore[no-untyped-def]
-    """Go through the last two features: their gain is exact, so no bound is needed.
+def _sizes(b, starts, smallest, sizes, beyond):  # type: ignore[no-untyped-def]
+    """Fill in what features gain at most, and the largest of those after each."""
+    beyond[-1] = 0.0
+    for g in range(starts.size - 2, -1, -1):
+        size = 0.0
+        for j in range(starts[g], starts[g + 1]):
+            size += b[j] * b[j]
+        sizes[g] = size / smallest
+        beyond[g] = max(beyond[g + 1], sizes[g])
+
+
+@compiled()
+def _left(H, b, starts, g, h, L, z, W, left):  # type: ignore[no-untyped-def]
+    """Fill W with L^-1 H_gh, `left` with what g leaves of h's correlations; return its square."""
+    low, first = starts[g], starts[h]
+    d, square = starts[g + 1] - low, 0.0
+    for r in range(starts[h + 1] - first):
+        v = b[first + r]
+        for i in range(d):
+            w = H[low + i, first + r]
+            for q in range(i):
+                w -= L[i, q] * W[q, r]
+            W[i, r] = w / L[i, i]
+            v -= W[i, r] * z[i]
+        left[r] = v
+        square += v * v
+    return square
+
+
+@compiled()
+def _pairs(H, b, starts, ids, base, rule, moments, features, heap, filled, L, W, z, watch):  # type: ignore[no-untyped-def]
+    """Go through the last two features, whose gain is exact, unless bounds of each are enough.
 
     Returns the list's length, and the nodes that leaves have cost.
     """
     m, spent = starts.size - 1, 0
     widest = L.shape[0]
     small, K, left = np.empty((widest, widest)), np.empty((widest, widest)), np.empty(widest)
+    sizes, beyond = np.empty(m), np.empty(m + 1)
+    _sizes(b, starts, rule.smallest, sizes, beyond)
     for g in range(m - 1):
-        gained = _eliminated(H, b, starts, g, m, L, W, z)
-        d = starts[g + 1] - starts[g]
-        if late(watch, 0.01 * d * d * (starts[m] - starts[g])):
+        need = base - worst(heap.scores, filled) + rule.margin
+        if not sizes[g] + beyond[g + 1] > need:
+            continue
+        low, d = starts[g], starts[g + 1] - starts[g]
+        gained = -1.0  # nothing is known where its block is not positive definite
+        if _factor(H, low, starts[g + 1], L):
+            z[:d] = b[low : low + d]
+            gained = _gain(L, z, d)
+        if late(watch, 0.01 * d * d * (starts[m] - low)):
             return filled, spent
         for h in range(g + 1, m):
-            low, high = starts[h], starts[h + 1]
-            for r in range(high - low):
-                v = b[low + r]
-                for i in range(d):
-                    v -= W[i, low + r] * z[i]
-                left[r] = v
-                for q in range(r + 1):
-                    v = H[low + r, low + q]
-                    for i in range(d):
-                        v -= W[i, low + r] * W[i, low + q]
-                    small[r, q] = v
-            need = base - worst(heap.scores, filled) + margin
-            sound = gained >= 0.0 and _factor(small, 0, high - low, K)
-            if not sound or gained + _gain(K, left, high - low) > need:
+            if not sizes[g] + sizes[h] > need:
+                continue
+            low, width = starts[h], starts[h + 1] - starts[h]
+            if gained >= 0.0:
+                square = _left(H, b, starts, g, h, L, z, W, left)
+                if not gained + square / rule.smallest > need:
+                    continue
+                for r in range(width):
+                    for q in range(r + 1):
+                        v = H[low + r, low + q]
+                        for i in range(d):
+                            v -= W[i, r] * W[i, q]
+                        small[r, q] = v
+            sound = gained >= 0.0 and _factor(small, 0, width, K)
+            if not sound or gained + _gain(K, left, width) > need:
                 features[-2], features[-1] = ids[g], ids[h]
-                spent += leaf_nodes(heap, filled, features.size * (high - low + d) // 2)
+                spent += leaf_nodes(heap, filled, features.size * (width + d) // 2)
                 filled = _leaf(moments, features, heap, filled)
-                if late(watch, 2.0 + 0.02 * (high - low + d) ** 3):
+                need = base - worst(heap.scores, filled) + rule.margin
+                if late(watch, 2.0 + 0.02 * (width + d) ** 3):
                     return filled, spent
     return filled, spent
 
@@ -298,7 +338,7 @@ def explore_blocks(H, b, starts, ids, base, t, rule, moments, features, heap, fi
                 return filled, nodes
             if rem == 2:
                 filled, spent = _pairs(
-                    Hl, bl, at, nl, bases[level], rule.margin, moments, features, heap, filled,
+                    Hl, bl, at, nl, bases[level], rule, moments, features, heap, filled,
                     L, W, z, watch
                 )  # fmt: skip
                 nodes -= spent

@@ -86,6 +86,7 @@ class Tree:
         self._problem = maker.problem
         self._list = shortlist
         self._curvature = maker.curvature()
+        self._settled = 0  # the key of the support whose multiplier of the ball bounds go by
         self._large = 0  # regions that were too large for a look at their own matrix
         self._allowance = allowance
         self._queue: list[tuple[float, int, Region, Floats | None]] = []
@@ -120,6 +121,7 @@ class Tree:
             support = np.array(region.inside, dtype=np.int64)
             self._list.offer(support, self._problem.score(region.inside))
             return
+        self._settle()
         cut = self._maker.bound(region, hint)
         bound = cut.least
         if self._closed(bound):
@@ -145,6 +147,15 @@ class Tree:
                 return
         column = int(cut.region.free[int(np.argmax(cut.weights))])
         self._push(cut.region.split(column), bound, cut.point)
+
+    def _settle(self) -> None:
+        """Have bounds nearest where the threshold is: the ball holds supports there otherwise."""
+        known = self._maker.searchable and self._problem.gram.held
+        if known and self._list.filled == self._list.scores.size:
+            key = int(self._list.keys[0])
+            if key != self._settled:
+                self._settled = key
+                self._maker.settle(tuple(self._list.supports[0].tolist()))
 
     def _push(self, parts: list[Region], bound: float, hint: Floats | None = None) -> None:
         if len(self._queue) * self._problem.n_rows > _HINTS:
