@@ -13,9 +13,10 @@ from dpsubset.cuts.start import in_bucket, start
 from dpsubset.cuts.twins import Thinned, thin
 from dpsubset.limits import Allowance, OutOfTime
 from dpsubset.problem import Problem
+from dpsubset.search.bending_tree import tree_for
 from dpsubset.search.found import Found
 from dpsubset.search.solver import Solver
-from dpsubset.search.tree import Shortlist, Tree
+from dpsubset.search.tree import Shortlist
 
 __all__ = ["BranchAndBound"]
 
@@ -51,7 +52,7 @@ class BranchAndBound(Solver):
             regions = _partition(reduced, seed)
             if len(regions) == 1 and count > 1:
                 _offer_swaps(maker, shortlist, seed)
-            bound = Tree(maker, shortlist, allowance).run(regions)
+            bound = tree_for(maker, shortlist, allowance).run(regions)
         except OutOfTime:
             bound = -math.inf
         if not shortlist.filled:
@@ -74,7 +75,7 @@ class BranchAndBound(Solver):
             try:
                 for support in in_bucket(maker, first.support, mistakes, maker.starts):
                     shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
-                bound = Tree(maker, shortlist, allowance).run(regions)
+                bound = tree_for(maker, shortlist, allowance).run(regions)
             except OutOfTime:
                 bound = -math.inf
             if not shortlist.filled:
