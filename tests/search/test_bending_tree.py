@@ -44,6 +44,13 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         closed.append(named(self, *given))
         return closed[-1]
 
+    begin = BendingTree.__init__
+
+    def begun(self: BendingTree, *given: Any) -> None:
+        begin(self, *given)
+        self._seen = 1
+
+    monkeypatch.setattr(BendingTree, "__init__", begun)
     monkeypatch.setattr(bending_tree, "_FEWEST", 1)
     monkeypatch.setattr(bending_tree, "_AGAIN", 1)
     monkeypatch.setattr(bending_tree, "_NODE", 1e-4)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsubset.arrays import Floats
-from dpsubset.cuts import CutMaker
+from dpsubset.cuts import Cut, CutMaker
 from dpsubset.cuts.minorant import Expansions
 from dpsubset.cuts.moments import MomentCuts
 from dpsubset.cuts.region import Region
@@ -20,18 +20,18 @@ __all__ = ["BendingTree", "tree_for"]
 
 _NAMED = 4096  # supports that a squared loss may leave to be fitted
 _SOME = 32  # that are fitted where it leaves more
-_FEWEST = 8  # regions that are looked at before a squared loss is tried
+_FEWEST = 4  # cuts that are optimised before a squared loss is tried
 _GRAM = 128  # columns for each of these: a Gram matrix costs so many passes
-_AGAIN = 4  # times as many regions before the next try
-_NODE = 100  # entries of the table whose work, in a region's cuts, is that of a node
+_AGAIN = 4  # times as many before the next try
+_NODE = 100  # entries of the table whose work, in an optimised cut, is that of a node
 _COARSE = 1e-6  # gap of a fit that is only expanded at, relative
 
 
 class BendingTree(Tree):
     """Regions that stay open for long are given to the compiled search of a minorant (T40).
 
-    It is tried after a few regions, or more in wide tables, and again whenever four times as many
-    were looked at, for about as long as those took.
+    It is tried after a few optimised cuts, or more in wide tables, and again after four times as
+    many, for about as long as those took.
     """
 
     def __init__(self, maker: CutMaker, shortlist: Shortlist, allowance: Allowance) -> None:
@@ -39,8 +39,11 @@ class BendingTree(Tree):
         self._seen = 0
         self._next = max(_FEWEST, maker.problem.features.n_columns // _GRAM)
 
-    def _closes(self, regions: list[Region]) -> bool:
+    def _sharpened(self, cut: Cut) -> Cut:
         self._seen += 1
+        return super()._sharpened(cut)
+
+    def _closes(self, regions: list[Region]) -> bool:
         if self._seen < self._next or not self._queue or not np.isfinite(self._list.worst):
             return False
         self._next *= _AGAIN
