@@ -30,7 +30,7 @@ _SMALL = 300  # candidates up to which the reduced matrix's own eigenvalues are 
 _NODES = 1_000_000  # of that search before the region is split instead
 _HINTS = 25_000_000  # numbers that the dual points of open regions may hold
 _BATCH = 64  # supports that are scored before a full list's threshold is looked at again
-_SHARPNESS = 20.0  # of a cut that is to close a region, in units of the distance to the threshold
+_SHARPNESS = 40.0  # of a cut that is to close a region, in units of the distance to the threshold
 
 
 class Shortlist:
