@@ -151,3 +151,29 @@ def test_losses_without_minorants_have_the_plain_tree(loss: str) -> None:
     problem = problem_of(case)
     tree = tree_for(cut_maker(problem), Shortlist(1, 2, 6), Allowance(None))
     assert type(tree) is Tree
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_features_of_several_columns(loss: str, at_once: list[bool]) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, (150, 16))
+    y = np.where(rng.random(150) < 0.5 + 0.2 * X[:, 0] + 0.1 * X[:, 5], 1.0, -1.0)
+    problem = Problem(
+        X,
+        y,
+        size=3,
+        loss=loss,
+        x_bound=2.0,
+        y_bound=None if loss == "logistic" else 1.0,
+        radius=1.0,
+        ridge=0.5,
+        groups=[[2 * k, 2 * k + 1] for k in range(8)],
+        include=[7],
+        exclude=[2],
+    )
+    supports = [s for s in itertools.combinations(range(8), 3) if 7 in s and 2 not in s]
+    scores = np.sort([problem.score(s) for s in supports])
+    found = search.top(problem, 6)
+    assert all(one.proven for one in found)
+    np.testing.assert_allclose([one.score for one in found], scores[:6], rtol=0, atol=1e-7)
+    assert any(at_once)
