@@ -50,6 +50,7 @@ def warm_up() -> None:
         PermuteAndFlip(epsilon=30.0).draw(problem, 3, random_state=0)
         if loss == "logistic":
             SampleAggregate(epsilon=1.0).draw(problem, 1, random_state=0)
+    _near_kinks()
     small = Problem(table.X[:, :8], table.y, size=3, x_bound=0.5, y_bound=0.5, radius=0.01)
     Exponential(epsilon=1.0).draw(small, 1, random_state=0)
     search.top(small, 20)
@@ -60,6 +61,22 @@ def warm_up() -> None:
     Envelope(MomentCuts(small).cheap(root(small)), 1.0).draw_many(as_randomness(0), 2)
     MarkovChain(epsilon=1.0, steps=20).draw(blocks, 1, random_state=0)
     _genotypes()
+
+
+def _near_kinks() -> None:
+    """Search a table of so many rows that most keep their slopes."""
+    table = paper_table(600, 40, size=3, seed=1)
+    problem = Problem(
+        table.X,
+        table.y,
+        size=3,
+        loss="absolute",
+        x_bound=0.5,
+        y_bound=0.5,
+        radius=1.1,
+        ridge=1.0,
+    )
+    search.best_by_mistakes(problem)
 
 
 def _genotypes() -> None:

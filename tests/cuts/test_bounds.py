@@ -32,6 +32,7 @@ from dpsubset.cuts.symmetric import (
     draw_subsets,
     inclusion,
     log_total,
+    quick_inclusion,
     suffixes,
 )
 from dpsubset.search.kernel import _weights
@@ -416,3 +417,24 @@ def test_a_stretch_that_is_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     weights = np.random.default_rng(0).normal(size=20_001)  # 33 behind the last whole stretch
     weights[-1] = 9.0
     assert largest(weights, 5) != pytest.approx(np.sort(weights)[-5:].sum(), rel=1e-13)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 30.0, 400.0, 5000.0])
+def test_plain_sums_tell_the_same_inclusions(spread: float) -> None:
+    """Where they underflow, logarithms serve."""
+    rng = np.random.default_rng(5)
+    for p, t in itertools.product((1, 2, 9, 80), (0, 1, 2, 5)):
+        if t > p:
+            continue
+        w = spread * rng.standard_normal(p) + rng.choice([0.0, 1e4, -1e4])
+        total, shares = inclusion(w, t)
+        quick_total, quick_shares = quick_inclusion(w, t)
+        assert quick_total == pytest.approx(total, rel=1e-12, abs=1e-9)
+        np.testing.assert_allclose(quick_shares, shares, rtol=1e-9, atol=1e-12)
+        assert quick_shares.sum() == pytest.approx(t, abs=1e-9)
+
+
+def test_products_that_underflow_are_told_by_logarithms() -> None:
+    w = np.array([0.0, -400.0, -500.0, -600.0])
+    assert np.exp(w[:3]).prod() < 1e-300
+    assert quick_inclusion(w, 3)[0] == pytest.approx(-900.0)

@@ -155,7 +155,7 @@ def searched(seed: int) -> tuple[bool, bool]:
     case, problem = case_of(seed), problem_of(seed)
     scores = np.sort(case.scores())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpsubset.search.branch_and_bound.Tree", Watched)
+        patch.setattr("dpsubset.search.bending_tree.Tree", Watched)
         found = search.top(problem, 10)
     right = np.allclose([f.score for f in found], scores[:10], rtol=1e-7, atol=1e-9)
     return any(units), bool(right)

@@ -10,7 +10,7 @@ from numba.core.dispatcher import Dispatcher
 from oracle import LOSSES, Case, kinds, mistakes_of, random_case
 
 from dpsubset import Exponential, Mistakes, PermuteAndFlip, Problem, TopR, sampling, search
-from dpsubset.cuts import listing, reduced, symmetric, walk
+from dpsubset.cuts import listing, raised, reduced, symmetric, walk
 from dpsubset.designs import dense, packed
 from dpsubset.losses import squared
 from dpsubset.sampling import covering
@@ -106,6 +106,7 @@ ENTRANCES = [
     symmetric.draw_subsets,
     symmetric.suffixes,
     symmetric.inclusion,
+    raised.raised,
     reduced._extend,
     dense._peaks,
     dense._project,

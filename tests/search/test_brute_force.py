@@ -130,6 +130,7 @@ SWITCHES = {
     "regions split when their nodes run out": ("squared", tree, "_NODES", 3),
     "one dual point remembered": ("others", dual, "_POINTS", 1),
     "one column beside those inside": ("others", dual, "_COLUMNS", 1),
+    "a bound before every fit": ("others", dual, "_LONG", 0, "_FEW", 1),
     "one support scored at a time": ("others", tree, "_BATCH", 1),
     "no patterns to start from": ("others", branch_and_bound, "_MOST_PATTERNS", 0),
     "patterns decided column by column": ("others", region, "_MOST_PATTERNS", 10),

@@ -14,7 +14,7 @@ import numpy as np
 from dpsubset.arrays import Floats
 from dpsubset.clock import late
 from dpsubset.compiled import compiled
-from dpsubset.cuts.symmetric import inclusion
+from dpsubset.cuts.symmetric import quick_inclusion
 
 __all__ = ["descend"]
 
@@ -42,7 +42,7 @@ def _smooth_part(v, places, inside, penalty, ridge, radius, kappa, t, share):  #
     w = np.zeros(places[-1] + 1)
     for j in range(v.size):
         w[places[j]] += v[j] * v[j] * (kappa / (4.0 * penalty))
-    total, shares = inclusion(w[inside:], t)
+    total, shares = quick_inclusion(w[inside:], t)
     for j in range(v.size):
         share[j] = 1.0 if places[j] < inside else shares[places[j] - inside]
     return w[:inside].sum() + total + kappa * (penalty - ridge) * radius * radius

@@ -17,6 +17,7 @@ from dpsubset.cuts.cut import Cut, CutMaker, at_best_multiplier, largest
 from dpsubset.cuts.descent import descend
 from dpsubset.cuts.dual_at_hand import Moves, Surrogate
 from dpsubset.cuts.moments import MomentCuts
+from dpsubset.cuts.raised import Neighbours
 from dpsubset.cuts.region import Region
 from dpsubset.cuts.symmetric import inclusion
 from dpsubset.errors import UnprovenError
@@ -28,16 +29,20 @@ __all__ = ["DualCuts"]
 
 _POINTS = 64  # dual points remembered
 _MEMORY = 256 << 20  # bytes that they may take
+_HINTED = 4  # one in so many is that of a region's cut, for its parts
 _ROUNDS = 2
 _COLUMNS = 256  # columns that a descent looks at; a last product takes in the others
 _TOUCHED = 64  # columns that the fit of a tangent looks at
 _STEPS = 40
 _ALL_STEPS = 200  # where a descent looks at all columns, and ends at its optimum
 _ENOUGH = 0.1  # a descent ends when ten steps lower the log mass by less
+_ENOUGH_TO_SEARCH = 0.5  # the same in a search, whose next split helps as well
 _MISSED = 0.1  # share of a support's columns that a descent may overlook
 _LISTED_ROWS = 400_000  # rows of all fits of a list, on single columns
 _TIMED = 200_000_000  # multiplications between two looks at the clock
 _MOVED = 0.5  # lower by this, a log mass needs no descent, which costs passes
+_FEW = 8  # columns from which a bound on each, before a fit, pays
+_LONG = 500  # rows from which it does
 _COARSE = 1e-5  # gap of a fit whose dual point only makes a cut, relative
 
 
@@ -59,6 +64,7 @@ class DualCuts(CutMaker):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._points: OrderedDict[tuple[int, ...], _Point] = OrderedDict()
+        self._hints: OrderedDict[int, _Point] = OrderedDict()
         self._good: tuple[int, ...] = ()
         each = 8 * (problem.n_rows + problem.features.n_columns)
         self._room = max(4, min(_POINTS, _MEMORY // each))
@@ -110,9 +116,7 @@ class DualCuts(CutMaker):
         cut = self._cut(region, self._at(region.inside))
         if hint is None:
             return cut
-        products = self.problem.design.correlate(hint)
-        other = self._cut(region, self._pointed(Fit(np.empty(0), np.inf, -np.inf, hint), products))
-        return max(cut, other, key=lambda c: c.least)
+        return max(cut, self._cut(region, self._moved(hint)), key=lambda c: c.least)
 
     def prepare(self) -> None:
         """Do nothing: what a fit needs is of use to that fit only."""
@@ -187,13 +191,13 @@ class DualCuts(CutMaker):
                 t,
                 a,
                 _STEPS if self.parted else _ALL_STEPS,
-                _ENOUGH,
+                _ENOUGH if worst == np.inf else _ENOUGH_TO_SEARCH,
                 goal,
                 not problem.loss.bends,
                 problem.allowance.watch,
             )
             problem.allowance.check()
-            point = self._pointed(Fit(np.empty(0), np.inf, -np.inf, a), problem.design.correlate(a))
+            point = self._moved(a)
             better = self._cut(region, point, best_shares)
             for _ in range(2):
                 total, shares = inclusion(kappa * better.weights, t)
@@ -230,10 +234,26 @@ class DualCuts(CutMaker):
     def extended(
         self, inside: tuple[int, ...], columns: NDArray[np.intp], worst: float = np.inf
     ) -> Floats:
-        known = tuple(sorted(inside))
-        given = np.tile(np.array(known, dtype=np.intp), (columns.size, 1))
-        start = self._at(known).fit
-        return self._values(np.column_stack([given, columns]), start, worst)
+        known = np.array(sorted(inside), dtype=np.intp)
+        at = self._at(tuple(known.tolist()))
+        out = np.full(columns.size, np.inf)
+        left = np.arange(columns.size)
+        if self._raises and worst < np.inf and known.size and columns.size >= _FEW:
+            low = self._neighbours.bounds(at.fit, at.products, known, columns, worst)
+            left = left if low is None else np.flatnonzero(low < worst)
+        given = np.tile(known, (left.size, 1))
+        out[left] = self._values(np.column_stack([given, columns[left]]), at.fit, worst)
+        return out
+
+    @property
+    def _raises(self) -> bool:
+        """Whether rows that keep their slopes are many enough to bound supports without a fit."""
+        problem = self.problem
+        return problem.features.identity and not problem.loss.bends and problem.n_rows >= _LONG
+
+    @cached_property
+    def _neighbours(self) -> Neighbours:
+        return Neighbours(self.problem)
 
     def scores(self, supports: NDArray[np.intp]) -> Floats:
         return self._values(supports, self._at(()).fit, np.inf)
@@ -356,6 +376,16 @@ class DualCuts(CutMaker):
         start = Fit(np.zeros(0), np.inf, -np.inf, known[0].point) if known else None
         gap = max(_COARSE * problem.n_rows * problem.sensitivity("largest"), problem.slack)
         return problem.fit(problem.features.columns(inside), gap=gap, start=start)
+
+    def _moved(self, a: Floats) -> _Point:
+        """Return a dual point that no fit led to; the parts of a region share that of its cut."""
+        known = self._hints.get(id(a))
+        if known is None or known.fit.point is not a:
+            fit = Fit(np.empty(0), np.inf, -np.inf, a)
+            known = self._hints[id(a)] = self._pointed(fit, self.problem.design.correlate(a))
+            if len(self._hints) > max(2, self._room // _HINTED):
+                self._hints.popitem(last=False)
+        return known
 
     def _pointed(self, fit: Fit, products: Floats) -> _Point:
         constant = -float(self.problem.loss.conjugate(self.problem.y, fit.point).sum())

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsubset.cuts import CutMaker, cut_maker
 from dpsubset.cuts.region import Region, patterns, root
@@ -13,13 +14,15 @@ from dpsubset.cuts.start import in_bucket, start
 from dpsubset.cuts.twins import Thinned, thin
 from dpsubset.limits import Allowance, OutOfTime
 from dpsubset.problem import Problem
+from dpsubset.search.bending_tree import tree_for
 from dpsubset.search.found import Found
 from dpsubset.search.solver import Solver
-from dpsubset.search.tree import Shortlist, Tree
+from dpsubset.search.tree import Shortlist
 
 __all__ = ["BranchAndBound"]
 
 _MOST_PATTERNS = 8  # 2^8 starting regions at most
+_LIKELY = 32  # columns of largest gain that are scored before the others
 
 
 class BranchAndBound(Solver):
@@ -51,7 +54,7 @@ class BranchAndBound(Solver):
             regions = _partition(reduced, seed)
             if len(regions) == 1 and count > 1:
                 _offer_swaps(maker, shortlist, seed)
-            bound = Tree(maker, shortlist, allowance).run(regions)
+            bound = tree_for(maker, shortlist, allowance).run(regions)
         except OutOfTime:
             bound = -math.inf
         if not shortlist.filled:
@@ -74,7 +77,7 @@ class BranchAndBound(Solver):
             try:
                 for support in in_bucket(maker, first.support, mistakes, maker.starts):
                     shortlist.offer(np.array(support, dtype=np.int64), problem.score(support))
-                bound = Tree(maker, shortlist, allowance).run(regions)
+                bound = tree_for(maker, shortlist, allowance).run(regions)
             except OutOfTime:
                 bound = -math.inf
             if not shortlist.filled:
@@ -143,7 +146,22 @@ def _offer_swaps(maker: CutMaker, shortlist: Shortlist, seed: tuple[int, ...]) -
         inside = region.inside[: problem.size - 1]
         columns = region.free if region.free.size else np.array(region.inside[-1:], dtype=np.intp)
         support[:-1] = inside
-        scores = maker.extended(inside, columns)
-        for column, score in zip(columns, scores, strict=True):
-            support[-1] = column
-            shortlist.offer(support, float(score))
+        for part in _likely_first(maker, inside, columns, shortlist.scores.size):
+            scores = maker.extended(inside, part, shortlist.worst)
+            for column, score in zip(part, scores, strict=True):
+                support[-1] = column
+                shortlist.offer(support, float(score))
+
+
+def _likely_first(
+    maker: CutMaker, inside: tuple[int, ...], columns: NDArray[np.intp], room: int
+) -> list[NDArray[np.intp]]:
+    """Part columns so that a list may be full after the first part, and spare fits of the others.
+
+    Moments tell all scores at once.
+    """
+    first = max(_LIKELY, room)
+    if maker.problem.quadratic or columns.size <= first:
+        return [columns]
+    order = np.argsort(-maker.gains(inside)[columns], kind="stable")
+    return [columns[order[:first]], columns[order[first:]]]

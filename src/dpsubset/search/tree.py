@@ -104,11 +104,17 @@ class Tree:
             heapq.heappop(self._queue)
             try:
                 self._expand(region, hint)
+                if self._closes(regions):
+                    break
             except OutOfTime:
                 return bound
             best = float(self._list.scores[: self._list.filled].min(initial=math.inf))
             self._allowance.report(len(self._queue), best, bound)
         return math.inf
+
+    def _closes(self, regions: list[Region]) -> bool:
+        """Whether another way has proven the list in the meantime."""
+        return False
 
     def _closed(self, bound: float) -> bool:
         # No score is below 0, and within the rounding slack two scores are equal: ties need not
