@@ -512,7 +512,7 @@ def test_functions_that_remember_take_no_data() -> None:
 
 
 def test_properties_that_remember_belong_to_the_owner_of_the_table() -> None:
-    """Problems, designs and cuts hold data anyway; what is released or promised remembers nothing.
+    """Problems, designs, cuts and trees hold data anyway; what is released or promised does not.
 
     Estimators remember nothing, either.
     """
@@ -527,4 +527,4 @@ def test_properties_that_remember_belong_to_the_owner_of_the_table() -> None:
     public = {"selection.py", "model.py", "data/schema.py", "designs/features.py", *code}
     cuts = {"cuts/at_hand.py", "cuts/bending.py", "cuts/dual.py", "cuts/dual_at_hand.py"}
     cuts.add("cuts/perspective.py")
-    assert found == {"problem.py", "designs/gram.py", *cuts, *public}
+    assert found == {"problem.py", "designs/gram.py", "search/bending_tree.py", *cuts, *public}

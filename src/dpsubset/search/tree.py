@@ -158,10 +158,10 @@ class Tree:
         """Have bounds nearest where the threshold is: the ball holds supports there otherwise."""
         known = self._maker.searchable and self._problem.gram.held
         if known and self._list.filled == self._list.scores.size:
-            key = int(self._list.keys[0])
-            if key != self._settled:
+            key, support = int(self._list.keys[0]), tuple(self._list.supports[0].tolist())
+            if key != self._settled and support[0] >= 0:  # not a place that only holds a threshold
                 self._settled = key
-                self._maker.settle(tuple(self._list.supports[0].tolist()))
+                self._maker.settle(support)
 
     def _push(self, parts: list[Region], bound: float, hint: Floats | None = None) -> None:
         if len(self._queue) * self._problem.n_rows > _HINTS:
