@@ -9,9 +9,16 @@ import pytest
 from regions import listed, margin, random_region
 
 from dpsubset import Problem
-from dpsubset.cuts import curvature
-from dpsubset.cuts.curvature import sparse_affordable, sparse_diagonal
+from dpsubset.cuts import Cut, curvature, shared
+from dpsubset.cuts.curvature import (
+    SparseDiagonal,
+    elimination_error,
+    sparse_affordable,
+    sparse_diagonal,
+)
 from dpsubset.cuts.moments import MomentCuts
+from dpsubset.cuts.region import Region
+from dpsubset.cuts.shared import optimise_shared
 
 SEEDS = range(12)
 
@@ -51,8 +58,9 @@ def worst_eigenvalue(problem: Problem, d: np.ndarray) -> float:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_it_lies_below_all_supports(seed: int) -> None:
     problem = problem_of(seed)
-    d = sparse_diagonal(problem)
-    assert d is not None
+    found = sparse_diagonal(problem)
+    assert found is not None
+    d = found.each
     assert (d[problem.free] > 0).all()
     assert worst_eigenvalue(problem, d) >= -1e-9
     held = np.setdiff1d(np.arange(problem.n_columns), problem.free)
@@ -66,7 +74,10 @@ def test_parts_of_the_table_make_no_difference(
     problem = problem_of(1)
     whole = sparse_diagonal(problem)
     monkeypatch.setattr(curvature, "_AT_ONCE", at_once)
-    assert sparse_diagonal(problem) == pytest.approx(whole, rel=1e-6)  # float32
+    parted = sparse_diagonal(problem)
+    assert whole is not None
+    assert parted is not None
+    assert parted.each == pytest.approx(whole.each, rel=1e-6)  # float32
 
 
 def test_too_few_neighbours_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +95,24 @@ def test_too_few_neighbours_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Problem(X, X[:, 0], size=3, x_bound=1.0, y_bound=1.0, radius=1.0, ridge=0.1)
     found = sparse_diagonal(problem)
     assert found is not None
-    assert worst_eigenvalue(problem, found) < -1e-3
+    assert worst_eigenvalue(problem, found.each) < -1e-3
+
+
+def sharing(include: tuple[int, ...], p: int = 20, own: float = 0.1, **more: int) -> Problem:
+    """Draw columns that are nearly two directions, and a little of their own each."""
+    rng = np.random.default_rng(more.get("seed", 0))
+    shared = rng.uniform(-1, 1, (900, 2)) @ rng.uniform(-1, 1, (2, p))
+    X = own * rng.uniform(-1, 1, (900, p)) + (0.9 - own) * shared / np.abs(shared).max()
+    return Problem(
+        X,
+        np.clip(shared[:, 0] + 3 * X[:, 1] - 3 * X[:, 2], -1, 1),
+        size=more.get("choose", 2) + len(include),
+        x_bound=1.0,
+        y_bound=1.0,
+        radius=1.0,
+        ridge=0.1,
+        include=include,
+    )
 
 
 @pytest.mark.parametrize("include", [(), (0,)])
@@ -92,21 +120,10 @@ def test_what_columns_share_is_taken_out_of_all(
     monkeypatch: pytest.MonkeyPatch, include: tuple[int, ...]
 ) -> None:
     """Without that there is no diagonal; with it, most of what each has alone is left."""
-    rng = np.random.default_rng(0)
-    shared = rng.uniform(-1, 1, (900, 2)) @ rng.uniform(-1, 1, (2, 20))
-    X = 0.1 * rng.uniform(-1, 1, (900, 20)) + 0.8 * shared / np.abs(shared).max()
-    problem = Problem(
-        X,
-        X[:, 0],
-        size=2 + len(include),
-        x_bound=1.0,
-        y_bound=1.0,
-        radius=1.0,
-        ridge=0.1,
-        include=include,
-    )
-    d = sparse_diagonal(problem)
-    assert d is not None
+    problem = sharing(include)
+    found = sparse_diagonal(problem)
+    assert found is not None
+    d = found.each
     assert worst_eigenvalue(problem, d) >= -1e-9
     assert np.median(d[problem.free]) > 0.5 * 900 * 0.01 / 3
     monkeypatch.setattr(curvature, "_SHARED", (0,))
@@ -144,7 +161,7 @@ def test_a_diagonal_too_large_is_caught() -> None:
     for seed in SEEDS:
         problem = problem_of(seed)
         maker = MomentCuts(problem)
-        maker._sparse = 1.5 * problem.gram.diagonal
+        maker._sparse = SparseDiagonal(1.5 * problem.gram.diagonal, np.empty((9, 0)))
         region = random_region(np.random.default_rng(seed), problem, None)
         supports, positions = listed(region)
         exact = np.array([problem.score(row) for row in supports.tolist()])
@@ -185,8 +202,8 @@ def test_single_precision_is_taken_off(scale: float) -> None:
         problem = rounded(seed, scale)
         found, exact = sparse_diagonal(problem), exact_diagonal(problem)
         assert found is not None
-        assert (found <= exact).all()
-        assert (found >= 0.99 * exact).all()
+        assert (found.each <= exact).all()
+        assert (found.each >= 0.99 * exact).all()
 
 
 def test_a_forgotten_margin_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,4 +212,57 @@ def test_a_forgotten_margin_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = rounded(0, 1.0)
     found = sparse_diagonal(problem)
     assert found is not None
-    assert (found > exact_diagonal(problem)).any()
+    assert (found.each > exact_diagonal(problem)).any()
+
+
+# ---- the best cut over what columns share -------------------------------------------------------
+
+
+def over_shared(problem: Problem, region: Region) -> list[tuple[Cut, Cut]]:
+    """Return cuts by each multiplier of the ball: the best one, and that of no shared direction."""
+    maker = MomentCuts(problem)
+    maker.settle(tuple(int(j) for j in range(problem.size)))
+    below = sparse_diagonal(problem)
+    assert below is not None
+    bare = SparseDiagonal(below.each, below.shared[:, :0])
+    made = []
+    for elimination in maker._eliminations(region.inside, maker._multipliers):
+        reduced = elimination.over()
+        error = elimination_error(problem, reduced.penalty)
+        pair = [optimise_shared(problem, region, 0.5, reduced, of) for of in (below, bare)]
+        assert pair[0].log_mass <= pair[1].log_mass + 1e-9
+        made.append(tuple(Cut(region, found.constant - error, found.weights) for found in pair))
+    return made
+
+
+def regions_of(seed: int) -> list[tuple[Problem, Region]]:
+    problem = sharing([(), (0,), (0, 3)][seed % 3], p=14, own=0.3, choose=3, seed=seed)
+    rng = np.random.default_rng(seed)
+    return [(problem, random_region(rng, problem, left)) for left in (None, 2, 3)]
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_cuts_over_shared_directions_lie_below_all_scores(seed: int) -> None:
+    higher = 0.0
+    for problem, region in regions_of(seed):
+        if region.partial:
+            continue
+        supports, positions = listed(region)
+        exact = np.array([problem.score(row) for row in supports.tolist()])
+        for best, bare in over_shared(problem, region):
+            assert margin(best, positions, exact) >= 0
+            higher = max(higher, margin(bare, positions, exact) - margin(best, positions, exact))
+    assert higher > 1.0  # it makes a difference
+
+
+def test_too_much_that_is_shared_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twin: what the columns inside take of the directions is forgotten, and some more taken."""
+    monkeypatch.setattr(shared, "_left", lambda below, *_: 1.1 * np.eye(below.shared.shape[1]))
+    caught = 0
+    for seed in range(9):
+        for problem, region in regions_of(seed):
+            supports, positions = listed(region)
+            exact = np.array([problem.score(row) for row in supports.tolist()])
+            cuts = [] if region.partial else over_shared(problem, region)
+            caught += any(margin(best, positions, exact) < 0 for best, _ in cuts)
+    assert caught > 3

@@ -11,6 +11,7 @@ from oracle import Case, chi_square, counts_of, exponential_law, race_law
 
 import dpsubset.sampling
 from dpsubset import Exponential, PermuteAndFlip, Problem
+from dpsubset.cuts.curvature import SparseDiagonal
 from dpsubset.cuts.moments import MomentCuts
 from dpsubset.sampling import drawing
 
@@ -69,7 +70,8 @@ def test_draws_match_the_law(monkeypatch: pytest.MonkeyPatch, loss: str, racing:
 def test_a_diagonal_too_large_is_caught(monkeypatch: pytest.MonkeyPatch, racing: bool) -> None:
     """Twin: envelopes that are too light change the distribution."""
     monkeypatch.setattr(
-        "dpsubset.cuts.moments.sparse_diagonal", lambda problem: 1e6 * problem.gram.diagonal
+        "dpsubset.cuts.moments.sparse_diagonal",
+        lambda problem: SparseDiagonal(1e6 * problem.gram.diagonal, np.empty((9, 0))),
     )
     found, seen = p_value(monkeypatch, "squared", racing)
     assert seen == [True]

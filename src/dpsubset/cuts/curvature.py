@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from dpsubset.problem import Problem
 from dpsubset.sums import BLOCK, products
 
 __all__ = [
+    "SparseDiagonal",
     "curvature",
     "diagonal",
     "diagonal_of",
@@ -219,14 +220,21 @@ def sparse_affordable(problem: Problem) -> bool:
     )
 
 
-def sparse_diagonal(problem: Problem) -> Floats | None:
-    """Return d >= 0 with X'X - diag(d) positive semidefinite on every support, or None.
+class SparseDiagonal(NamedTuple):
+    """d > 0 and F with X'X - FF' - diag(d) positive semidefinite on every support."""
 
-    That is Gershgorin's diagonal of the free columns, the included ones eliminated (T11c): a
-    column's squared norm less its largest inner products with as many others as a support has. A
-    few directions that many columns share are taken out of all before. It says much where columns
-    are hardly correlated then, be they more than the rows; where one of them is not positive,
-    None. Columns that are not free have 0.
+    each: Floats  # d, 0 for columns that are not free
+    shared: Floats  # F, a column a direction; there may be none
+
+
+def sparse_diagonal(problem: Problem) -> SparseDiagonal | None:
+    """Return d and F with X'X - FF' - diag(d) positive semidefinite on every support, or None.
+
+    d is Gershgorin's diagonal of the free columns, the included ones eliminated (T11c): a column's
+    squared norm less its largest inner products with as many others as a support has. F are a few
+    directions that many columns share, which are taken out of all before. It says much where
+    columns are hardly correlated then, be they more than the rows; where one of them is not
+    positive, None.
     """
     design, free, include = problem.design, problem.free, np.array(problem.include, dtype=np.intp)
     held = design.take(include)
@@ -274,7 +282,7 @@ def sparse_diagonal(problem: Problem) -> Floats | None:
             return None
     out = np.zeros(problem.n_columns)
     out[free] = own - largest.sum(axis=1) - lost
-    return out
+    return SparseDiagonal(out, shared)
 
 
 def _shared(problem: Problem, held: Floats, across: Floats, weights: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from dpsubset.cuts import recipe
 from dpsubset.cuts.at_hand import optimise_at_hand
 from dpsubset.cuts.blocks import block_gains
 from dpsubset.cuts.curvature import (
+    SparseDiagonal,
     curvature,
     diagonal,
     elimination_error,
@@ -33,6 +34,7 @@ from dpsubset.cuts.reduced import (
     reduce,
 )
 from dpsubset.cuts.region import Region
+from dpsubset.cuts.shared import optimise_shared
 from dpsubset.designs.cores import mapped
 from dpsubset.losses.squared import support_scores
 from dpsubset.problem import Problem
@@ -68,7 +70,7 @@ class MomentCuts(CutMaker):
         super().__init__(problem)
         self.floor = steady(problem)
         self._multipliers = [self.floor]
-        self._sparse: Floats | None = None  # a diagonal below X'X on every support
+        self._sparse: SparseDiagonal | None = None  # below X'X on every support
         self._below: Floats | None = None  # a diagonal below X'X
         self._optimised, self._compared = 0, False  # cuts of regions so far; the two diagonals
         self._hand: list[int] = []  # features whose Gram columns were asked for, the last first
@@ -151,7 +153,7 @@ class MomentCuts(CutMaker):
         """Return the best bound by any of some multipliers of the ball."""
         known = self.problem.gram.smallest or 0.0
         known_each = known if self._below is None else self._below
-        below = known_each if self._sparse is None else self._sparse
+        below = known_each if self._sparse is None else self._sparse.each
         alone = region.to_choose == 1 and not region.partial
         candidates = []
         for elimination in eliminations:
@@ -282,8 +284,18 @@ class MomentCuts(CutMaker):
         else:
             hand = self._at_hand(region)
             found = optimise_at_hand(self.problem, region, kappa, first, last, hand)
+            if self._sparse is not None:
+                others = self._over_shared(region, kappa, self._sparse)
+                found = min((found, *others), key=lambda made: made.log_mass)
         constant = found.constant - elimination_error(self.problem, found.penalty)
         return Cut(region, constant, found.weights, recipe=found.recipe), found
+
+    def _over_shared(
+        self, region: Region, kappa: float, below: SparseDiagonal
+    ) -> Iterator[Optimised]:
+        """Yield the best cuts over directions that columns share, by either multiplier."""
+        for elimination in self._eliminations(region.inside, self._multipliers):
+            yield optimise_shared(self.problem, region, kappa, elimination.over(), below)
 
     def _optimal(self, region: Region, *how: Any) -> Optimised:
         """Optimise a cut over the better of two diagonals below X'X.
