@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -14,7 +15,8 @@ from scipy import sparse
 from dpsubset import Problem
 from dpsubset.cuts.bending import BendingCuts
 from dpsubset.cuts.minorant import Minorant, bends, reach, row_curvature
-from dpsubset.cuts.region import root
+from dpsubset.cuts.moments import MomentCuts
+from dpsubset.cuts.region import Region, root
 from dpsubset.losses import Huber, Logistic, Loss, as_loss
 from dpsubset.losses.huber_hinge import HuberHinge
 from dpsubset.losses.offset import Offset
@@ -368,3 +370,35 @@ def test_reach_counts_the_entries_of_a_feature_together() -> None:
     squares = np.sort(X[:, [j for g in (0, 1, 3, 4) for j in case.groups[g]]] ** 2, axis=1)
     few = case.radius * np.sqrt(squares[:, -2:].sum(axis=1) + X[:, case.groups[2][0]] ** 2)
     assert (few < 0.9 * found).any()
+
+
+def test_minorants_that_are_outdone_are_rarely_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cuts of dual points serve then; when a minorant does better again, it is tried again."""
+    given = small_problem("huber:0.3", "dense", 2)
+    maker = BendingCuts(given)
+    supports = supports_of(given)
+    scores = np.array([given.score(s) for s in supports])
+    assert maker.expand(supports[int(np.argmin(scores))])
+    mixed, tried, worse = MomentCuts.mixed, [], [1e3]
+
+    def loose(self: MomentCuts, region: Region, kappa: float, *given: Any) -> Any:
+        tried.append(region)
+        cut, found = mixed(self, region, kappa, *given)
+        low = replace(cut, constant=cut.constant - worse[0])
+        return low, replace(found, log_mass=found.log_mass + kappa * worse[0])
+
+    monkeypatch.setattr(MomentCuts, "mixed", loose)
+    region = root(given)
+    place = {int(j): k for k, j in enumerate(region.free)}
+    asked = []
+    for call in range(1, 33):
+        worse[0] = 0.0 if call == 32 else 1e3
+        before = len(tried)
+        cut = maker.optimised(maker.cheap(region), 30.0 / given.sensitivity())
+        asked.append(len(tried) > before)
+        for support, score in zip(supports, scores, strict=True):
+            free = [place[j] for j in support if j in place]
+            assert cut.constant - cut.weights[free].sum() <= score + 4 * given.slack
+        assert maker.tells
+        assert maker.bent == (call < 6 or call == 32)
+    assert [k + 1 for k, one in enumerate(asked) if one] == [1, 2, 3, 4, 5, 6, 8, 16, 32]

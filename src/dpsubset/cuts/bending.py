@@ -34,6 +34,7 @@ _MIXTURES = 4  # expansions for the best cut of one region
 _BETTER = 0.5  # nats that make an expansion, or a dual point, worth its price
 _MIXED = 3  # of these that are held
 _COARSE = 1e-6  # gap of a fit that is only expanded at, relative
+_OUTDONE = 6  # times, one after the other, that a dual point was better
 _MEMORY = 1 << 30  # bytes of their moments
 _PRODUCT, _FACTOR = 5e-5, 1.3e-3  # microseconds of a multiplication, in products and factors
 
@@ -58,7 +59,7 @@ class BendingCuts(DualCuts):
     @property
     def bent(self) -> bool:  # type: ignore[override]
         """The first expansion is asked for by who draws; where fits serve, none is made."""
-        return bool(self._below)
+        return bool(self._below) and not self._outdone
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -66,7 +67,7 @@ class BendingCuts(DualCuts):
         self._below: list[MomentCuts] = []
         self._seen: set[tuple[int, ...]] = set()
         self._evens: OrderedDict[tuple[int, ...], tuple[MomentCuts, float] | None] = OrderedDict()
-        self._duals, self._won = True, False  # whether descents over dual points are tried, and won
+        self._duals, self._won = True, 0  # whether dual points are tried; wins, one after the other
         self._mixed: list[MomentCuts] = []  # expanded at the coefficients of envelopes
         self._calls = 0
         each = 8 * min(problem.features.n_columns, 2048) ** 2 + 16 * problem.n_rows
@@ -90,7 +91,12 @@ class BendingCuts(DualCuts):
 
     @property
     def tells(self) -> bool:
-        return self.bent and all(cuts.tells for cuts in self._below)
+        return bool(self._below) and all(cuts.tells for cuts in self._below)
+
+    @property
+    def _outdone(self) -> bool:
+        """Whether dual points have been so much better lately that minorants are rarely tried."""
+        return self._won >= _OUTDONE
 
     def sharpen(self) -> bool:
         """Sharpen the last minorant."""
@@ -183,7 +189,7 @@ class BendingCuts(DualCuts):
         worst: float = np.inf,
         near: Floats | None = None,
     ) -> Cut:
-        """Optimise the minorants that promise most, and at first a dual point, too."""
+        """Optimise the minorants that promise most, and a dual point, too, as long as it wins."""
         region, t = cut.region, cut.region.to_choose
         if not self._below:
             if self._last(region) and self._evens.get(region.inside):  # nearly the score itself
@@ -193,6 +199,15 @@ class BendingCuts(DualCuts):
         def mass(c: Cut) -> float:
             return float(inclusion(kappa * c.weights, t)[0]) - kappa * c.constant
 
+        def dual() -> Cut:
+            return super(BendingCuts, self).optimised(
+                super(BendingCuts, self).bound(region), kappa, guess, worst=worst, near=near
+            )
+
+        self._calls += 1
+        now_and_then = self._calls.bit_count() == 1  # 1, 2, 4, 8, ...
+        if self._outdone and not now_and_then:
+            return dual()
         promising = self._promising(region)
         if self._mixed:
             ready = [*promising, *self._mixed]
@@ -200,15 +215,14 @@ class BendingCuts(DualCuts):
             promising = [ready[k] for k in np.argsort(first)[:2]]
         found = [cuts.mixed(region, kappa, guess) for cuts in promising]
         best, mixture = min(found, key=lambda made: made[1].log_mass)
-        self._calls += 1
-        if self.problem.gram.affordable and self._calls.bit_count() == 1:  # 1, 2, 4, 8, ...
+        if self.problem.gram.affordable and now_and_then:
             best = self._expand_mixture(best, mixture, kappa, guess)
-        if not self._mixed and self._duals:
-            dual = super().optimised(super().bound(region), kappa, guess, worst=worst, near=near)
-            better = mass(dual) < mass(best) - _BETTER
-            self._duals = better or self._won
-            self._won = self._won or better
-            best = dual if better else best
+        if self._duals and (not self._mixed or 1e6 * self.refining <= self.expanding):
+            other = dual()
+            better = mass(other) < mass(best) - _BETTER
+            self._duals = better or self._won > 0
+            self._won = self._won + 1 if better else min(self._won, 1)
+            best = other if better else best
         return best
 
     def _expand_mixture(
