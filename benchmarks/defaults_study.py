@@ -86,6 +86,9 @@ BY_ROW = (  # with a ridge for every row
     Candidate("logistic", 1.0, row_ridge=0.01),
     Candidate("huber_hinge", 1.0, row_ridge=0.005),
     Candidate("logistic", 1.0, row_ridge=0.005),
+    Candidate("huber_hinge", 1.0, row_ridge=0.002),
+    Candidate("huber:0.2", 0.5, row_ridge=0.01),
+    Candidate("logistic", 1.0, row_ridge=0.002),
     Candidate("logistic", 1.0, row_ridge=0.02),
 )
 SIMULATED = (

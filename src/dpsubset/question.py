@@ -137,8 +137,8 @@ class Question:
         None,
         "question",
         "Weight of the squared coefficients for every row, added to --ridge. If not given 0.05 for "
-        "absolute and quantile loss, 0.1 c for huber:c up to c = 0.1, 0.005 for logistic and "
-        "huber_hinge, whose exact draws may not end without it, and 0 for others.",
+        "absolute and quantile loss, 0.1 c for huber:c up to c = 0.1, 0.005 for huber_hinge and "
+        "0.002 for logistic loss, whose exact draws may not end without it, and 0 for others.",
     )
     epsilon: float = option(
         1.0,

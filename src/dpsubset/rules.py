@@ -18,7 +18,7 @@ _MANY = 1000.0  # epsilon n from which numbers are selected within a window
 _WINDOW = 200.0  # epsilon n that a window needs
 _STRAIGHT = 0.05  # ridge for every row of losses of numbers that do not bend (T47)
 _LITTLE_BENT = 0.1  # Huber's losses up to this bend are hardly other than straight ones
-_LABELS = {"logistic": 0.005, "huber_hinge": 0.005}  # the same of losses of labels that bend little
+_LABELS = {"logistic": 0.002, "huber_hinge": 0.005}  # the same of losses of labels that bend little
 _LEAST_WINDOW, _MOST_WINDOW = 0.001, 0.1  # of epsilon
 
 

@@ -103,7 +103,7 @@ def test_the_same_draw_as_the_mechanism_on_the_mapped_table(loss: str) -> None:
         y_bound=1.0,
         radius=2.0,
         ridge=0.5,
-        row_ridge=0.005 if labels else 0.05,
+        row_ridge=0.002 if labels else 0.05,
         include=[6],
     )
     more = {"loss": loss, "bounds_X": (0, 10), "bounds_y": None if labels else (5.5, 6.5)}

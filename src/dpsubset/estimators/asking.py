@@ -111,8 +111,8 @@ class Asking(BaseEstimator):  # type: ignore[misc]
         Weight of the coefficients' squared norm.
     row_ridge : float, default=None
         Weight of that norm for every row, added to `ridge`; if not given 0.05 for absolute and
-        quantile loss, 0.1 c for "huber:c" up to c = 0.1, 0.005 for "logistic" and "huber_hinge",
-        whose exact draws may not end without it, and 0 for others.
+        quantile loss, 0.1 c for "huber:c" up to c = 0.1, 0.005 for "huber_hinge" and 0.002 for
+        "logistic", whose exact draws may not end without it, and 0 for others.
     always_include, exclude : sequence of names or indices, default=()
         Columns that are part of every selection, and columns that are part of none.
     fit_intercept : bool, default=True
