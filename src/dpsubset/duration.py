@@ -24,9 +24,9 @@ class Fitted(NamedTuple):
 
 
 FITTED = {
-    "squared": Fitted(-9.8, 0.36, 0.71, 0.08, 0.15, 2.1),
-    "bent": Fitted(-10.26, 0.65, 0.41, 0.19, 0.18, 2.2),
-    "straight": Fitted(-11.08, 0.64, 0.50, 0.20, 0.28, 2.7),
+    "squared": Fitted(-9.73, 0.35, 0.7, 0.07, 0.14, 2.1),
+    "bent": Fitted(-11.27, 0.72, 0.4, 0.21, 0.14, 2.6),
+    "straight": Fitted(-11.02, 0.63, 0.5, 0.2, 0.28, 2.6),
     "loose": Fitted(-12.7, 0.81, 0.61, 0.24, 0.44, 3.0),  # of the map before T47
 }
 _FIT = 1e-7  # seconds of a fit for each of its entries
