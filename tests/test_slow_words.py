@@ -58,7 +58,7 @@ def test_hard_settings_are_named_with_a_way_out(rows: int, options: dict) -> Non
 def test_the_words_do_not_tell_how_many_rows_there_are() -> None:
     """Under add-remove the number of rows is private."""
     options = {"epsilon": 10.0, "size": 8, "loss": "absolute", "neighbours": "add-remove"}
-    options |= {"columns": 100}
+    options |= {"columns": 200}
     assert words(20, **options) == words(2000, **options)
     assert words(20, **options) is not None
 
