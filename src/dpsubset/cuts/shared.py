@@ -43,8 +43,8 @@ def optimise_shared(
     best, shares = cut(theta)
     for _ in range(_ROUNDS if theta.size else 0):
         problem.allowance.check()
-        weighted = (E.T * (shares * w)) @ E
-        target = np.linalg.solve(np.eye(theta.size) + weighted, (E.T * (shares * w)) @ c)
+        weighted = E.T * (shares * w)
+        target = np.linalg.solve(np.eye(theta.size) + weighted @ E, weighted @ c)
         before = best.log_mass
         for halved in range(_HALVINGS):
             moved = theta + 0.5**halved * (target - theta)
