@@ -78,6 +78,13 @@ class Cut:
             - largest(self.partial, region.keep)
         )
 
+    def log_weights(self, supports: NDArray[np.int64], kappa: float) -> Floats:
+        """Return the log weights of some supports of the region, one a row."""
+        each = np.zeros(int(supports.max(initial=-1)) + 1)
+        inside = self.region.free < each.size
+        each[self.region.free[inside]] = self.weights[inside]
+        return np.asarray(kappa * (each[supports].sum(axis=1) - self.constant))
+
     def within(self, part: Region) -> Cut:
         """Return the same bound for a part of the region, neither with partial columns."""
         taken = np.isin(self.region.free, part.inside, assume_unique=True)

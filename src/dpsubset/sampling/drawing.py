@@ -40,7 +40,8 @@ _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
 _REFINED_QUICK = 60  # where a covering takes seconds: before the second search, which takes longer
 _REFINED_WIDE = 400  # the same for tables of very many columns
 _REFINED_DULL = 40  # the same before cuts are sharpened by inner products of all columns
-_FEWEST_BENT = 4  # refinements by fits before minorants are tried, at least
+_REFINED_BENT = 30  # refinements by minorants before a covering is tried
+_FEWEST_BENT = 1  # refinements by fits before minorants are tried, at least
 _LOOK = 3e-8  # seconds of a fit for each entry
 _ROWS = 2e9  # multiplications for its first moments
 
@@ -67,10 +68,10 @@ def _drawn(support: Support | None) -> Support:
 class _Samplers:
     """Samplers one after the other, the next one where a draw from the last takes long.
 
-    First a partition whose cuts come from fits (or moments), for about as long as it takes to try a
-    covering; then that; and where it does not do, a partition with minorants, if the loss bends. A
-    draw by rejection may be given up and begun anew: its tries do not know of each other. A race
-    goes on in the next sampler at the time that it has reached.
+    First a partition whose cuts come from fits (or moments), for about as long as it takes to try
+    what follows; then, if the loss bends, one with minorants; then a covering, and where that does
+    not do, the last partition again. A draw by rejection may be given up and begun anew: its tries
+    do not know of each other. A race goes on in the next sampler at the time that it has reached.
     """
 
     def __init__(
@@ -145,24 +146,29 @@ class _Samplers:
         return Covering(self._problem, self._kappa, self._allowance, seed, racing=self._racing)
 
     def _change(self, before: Partition) -> None:
-        """Go on with the next sampler; the last partition goes on without limit."""
+        """Go on with the next sampler; the last partition goes on without limit.
+
+        One with minorants gives way to a covering, where there may be one, and goes on after it.
+        """
         maker = before.maker
         before.followed = False
         after: Partition | Covering = before
-        if self._walkable:
-            self._walkable = False
-            covering = self._covering(maker)
-            if covering.settled:
-                after = covering
-        if after is before and self._bending:
+        self._most = math.inf
+        if self._bending:
             self._bending = False
             maker.expand(before.seed)
             if self._dull:
                 maker.sharpen()
             after = Partition(self._problem, self._kappa, self._allowance, maker)
-        elif after is before and self._dull and maker.sharpen():
+            after.followed = self._walkable
+            self._most = _REFINED_BENT if self._walkable else math.inf
+        elif self._walkable:
+            self._walkable = False
+            covering = self._covering(maker)
+            after = covering if covering.settled else before
+        elif self._dull and maker.sharpen():
             before.begin_again()
-        self._most, self._dull = math.inf, False
+        self._dull = False
         if after is not before:
             after.adopt(before.singles, before.single_weights)
         self._serving = after

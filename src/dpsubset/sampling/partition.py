@@ -466,8 +466,11 @@ class Partition:
             listed = self._list(region)
             if listed is None:
                 bounded.append(region)
-            else:
-                self._add(listed)
+                continue
+            if above is not None and not listed.exact:
+                inherited = above.within(region)
+                listed = listed.under(inherited.log_weights(listed.supports, self.kappa))
+            self._add(listed)
         cuts = self.maker.cheap_all(bounded)
         if guess is None and above is None and isinstance(cuts, list):
             for envelope in self._envelopes(cuts):
