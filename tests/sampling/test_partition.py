@@ -1,5 +1,6 @@
 """The partition covers every support once, at every stage, with a valid envelope."""
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -8,7 +9,8 @@ from oracle import LABELLED, LOSSES
 from scipy.stats import chisquare
 
 from dpsubset import Exponential, PermuteAndFlip, Problem, sampling
-from dpsubset.cuts import Cut
+from dpsubset.cuts import Cut, cut_maker
+from dpsubset.cuts.bending import BendingCuts
 from dpsubset.cuts.moments import MomentCuts
 from dpsubset.cuts.region import Region
 from dpsubset.privacy import as_randomness
@@ -116,6 +118,70 @@ def test_inherited_cuts_are_valid_and_a_broken_one_is_caught(monkeypatch, within
     for seed in range(4):
         given = problem(seed, correlated=True)
         partition, _ = refined(given)
+        for support in combinations(range(9), 4):
+            (weight,) = where(partition, support)
+            found.append(weight >= -2.0 * given.score(support) - 1e-9)
+    assert all(found) == valid
+
+
+def loose_lists(monkeypatch, nats: float) -> list[int]:
+    """List regions with bounds that are far too low, where a minorant bounds the region better."""
+    monkeypatch.setattr(sampling, "ENUMERATION_LIMIT", 1)
+    monkeypatch.setattr(partition_module, "_BOUNDED", 60)
+    listed, lengths = BendingCuts.listed, []
+
+    def loose(self: BendingCuts, region: Region):
+        found = listed(self, region)
+        lengths.append(0 if found is None else len(found[0]))
+        return found and (found[0], found[1] - nats / 2.0)
+
+    monkeypatch.setattr(BendingCuts, "listed", loose)
+    return lengths
+
+
+def refined_by_minorants(seed: int) -> tuple[Problem, Partition, list[float]]:
+    given = problem(seed, correlated=True, loss="logistic")
+    maker = cut_maker(given)
+    maker.expand((0, 3, 5, 7))
+    partition = Partition(given, kappa=2.0, maker=maker)
+    totals = []
+    for _ in range(8):
+        totals.append(float(np.logaddexp.reduce([*partition.masses, *partition.single_weights])))
+        bounded = [i for i, p in enumerate(partition.pieces) if isinstance(p, Envelope)]
+        if not bounded:
+            break
+        partition.refine(max(bounded, key=lambda i: partition.masses[i]))
+    return given, partition, totals
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lists_of_bounds_weigh_no_more_than_their_regions_cut(monkeypatch, seed) -> None:
+    lengths = loose_lists(monkeypatch, 50.0)
+    _, _, totals = refined_by_minorants(seed)
+    assert max(lengths) > 1
+    assert (np.diff(totals) <= 1e-9).all()
+
+
+def constant_too_high(self: Cut, supports: np.ndarray, kappa: float) -> np.ndarray:
+    """Bound supports a unit too high."""
+    weighed = replace(self, constant=self.constant + 1.0)
+    return log_weights_of(weighed, supports, kappa)
+
+
+log_weights_of = Cut.log_weights
+
+
+@pytest.mark.parametrize(
+    ("weighing", "valid"), [(log_weights_of, True), (constant_too_high, False)]
+)
+def test_lists_inherit_valid_bounds_and_broken_ones_are_caught(
+    monkeypatch, weighing, valid
+) -> None:
+    loose_lists(monkeypatch, 50.0)
+    monkeypatch.setattr(Cut, "log_weights", weighing)
+    found = []
+    for seed in range(4):
+        given, partition, _ = refined_by_minorants(seed)
         for support in combinations(range(9), 4):
             (weight,) = where(partition, support)
             found.append(weight >= -2.0 * given.score(support) - 1e-9)

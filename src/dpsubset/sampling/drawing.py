@@ -40,8 +40,13 @@ _REFINED_BY_MOMENTS = 80  # the same for squared loss, where they cost little
 _REFINED_QUICK = 60  # where a covering takes seconds: before the second search, which takes longer
 _REFINED_WIDE = 400  # the same for tables of very many columns
 _REFINED_DULL = 40  # the same before cuts are sharpened by inner products of all columns
-_REFINED_BENT = 30  # refinements by minorants before a covering is tried
-_FEWEST_BENT = 1  # refinements by fits before minorants are tried, at least
+_REFINED_BENT = 30  # refinements by minorants before a covering is tried, at most
+_BENT, _FEWEST_EARLY = 1.0, 2.0  # seconds of all of them; fewer of them do not come first
+_BY_MINORANTS, _DESCENTS = 0.02, 0.1  # seconds of one, and its share of one by fits
+_MIXTURES, _MIXED = 5.0, 2e-6  # expansions that it takes at first; seconds of one for each row
+_WORTH_WAITING = 0.3  # seconds in which all supports are bounded, for minorants to come first
+_FEWEST_BENT = 4  # refinements by fits before minorants are tried, at least
+_LONGEST = 1.6  # seconds of these, if one does not take longer
 _LOOK = 3e-8  # seconds of a fit for each entry
 _ROWS = 2e9  # multiplications for its first moments
 
@@ -69,9 +74,10 @@ class _Samplers:
     """Samplers one after the other, the next one where a draw from the last takes long.
 
     First a partition whose cuts come from fits (or moments), for about as long as it takes to try
-    what follows; then, if the loss bends, one with minorants; then a covering, and where that does
-    not do, the last partition again. A draw by rejection may be given up and begun anew: its tries
-    do not know of each other. A race goes on in the next sampler at the time that it has reached.
+    what follows; then a covering; and where it does not do, a partition with minorants, if the loss
+    bends. That comes for a while before the covering, too, where it costs little. A draw by
+    rejection may be given up and begun anew: its tries do not know of each other. A race goes on
+    in the next sampler at the time that it has reached.
     """
 
     def __init__(
@@ -100,7 +106,8 @@ class _Samplers:
         self._most = math.inf
         if isinstance(maker, BendingCuts) and not listed:
             by_fits = maker.refining + max(n, 1) * p * _LOOK
-            self._most = min(max(2e-6 * maker.expanding / by_fits, _FEWEST_BENT), _REFINED)
+            fewest = max(min(_FEWEST_BENT, _LONGEST / by_fits), 1.0)
+            self._most = min(max(2e-6 * maker.expanding / by_fits, fewest), _REFINED)
             if not problem.gram.affordable:  # minorants see few columns then
                 self._most = _REFINED_DULL if self._dull else _REFINED_WIDE
             elif self._walkable:  # no longer than it takes to try a covering
@@ -148,27 +155,39 @@ class _Samplers:
     def _change(self, before: Partition) -> None:
         """Go on with the next sampler; the last partition goes on without limit.
 
-        One with minorants gives way to a covering, where there may be one, and goes on after it.
+        One with minorants comes before a covering if its refinements cost little, and then goes on
+        where the covering does not do.
         """
         maker = before.maker
         before.followed = False
         after: Partition | Covering = before
         self._most = math.inf
-        if self._bending:
+        early = self._early(maker) if self._bending and self._walkable else 0.0
+        if self._walkable and not early:
+            self._walkable = False
+            covering = self._covering(maker)
+            after = covering if covering.settled else before
+        if after is before and self._bending:
             self._bending = False
             maker.expand(before.seed)
             if self._dull:
                 maker.sharpen()
             after = Partition(self._problem, self._kappa, self._allowance, maker)
-            after.followed = self._walkable
-            self._most = _REFINED_BENT if self._walkable else math.inf
-        elif self._walkable:
-            self._walkable = False
-            covering = self._covering(maker)
-            after = covering if covering.settled else before
-        elif self._dull and maker.sharpen():
+            if early:
+                after.followed, self._most = True, early
+        elif after is before and self._dull and maker.sharpen():
             before.begin_again()
         self._dull = False
         if after is not before:
             after.adopt(before.singles, before.single_weights)
         self._serving = after
+
+    def _early(self, maker: CutMaker) -> float:
+        """Return how many refinements by minorants come before a covering; 0 if it comes first."""
+        assert isinstance(maker, BendingCuts)
+        if one_pass(self._problem) <= _WORTH_WAITING:
+            return 0.0
+        expanding = 1e-6 * maker.expanding + _MIXED * self._problem.n_rows
+        each = _BY_MINORANTS + _DESCENTS * maker.refining + _MIXTURES * expanding
+        early = min(_BENT / each, _REFINED_BENT)
+        return early if early >= _FEWEST_EARLY else 0.0

@@ -468,8 +468,8 @@ class Partition:
                 bounded.append(region)
                 continue
             if above is not None and not listed.exact:
-                inherited = above.within(region)
-                listed = listed.under(inherited.log_weights(listed.supports, self.kappa))
+                most = above.within(region).log_weights(listed.supports, self.kappa)
+                listed = listed.under(most)
             self._add(listed)
         cuts = self.maker.cheap_all(bounded)
         if guess is None and above is None and isinstance(cuts, list):
