@@ -41,12 +41,12 @@ _REFINED_QUICK = 60  # where a covering takes seconds: before the second search,
 _REFINED_WIDE = 400  # the same for tables of very many columns
 _REFINED_DULL = 40  # the same before cuts are sharpened by inner products of all columns
 _REFINED_BENT = 30  # refinements by minorants before a covering is tried, at most
-_BENT, _FEWEST_EARLY = 1.0, 2.0  # seconds of all of them; fewer of them do not come first
+_BENT, _FEWEST_EARLY = 1.0, 3.0  # seconds of all of them; fewer of them do not come first
 _BY_MINORANTS, _DESCENTS = 0.02, 0.1  # seconds of one, and its share of one by fits
 _MIXTURES, _MIXED = 5.0, 2e-6  # expansions that it takes at first; seconds of one for each row
 _WORTH_WAITING = 0.3  # seconds in which all supports are bounded, for minorants to come first
 _FEWEST_BENT = 4  # refinements by fits before minorants are tried, at least
-_LONGEST = 1.6  # seconds of these, if one does not take longer
+_LONGEST = 2.0  # seconds of these, if one does not take longer
 _LOOK = 3e-8  # seconds of a fit for each entry
 _ROWS = 2e9  # multiplications for its first moments
 
