@@ -43,10 +43,10 @@ _REFINED_DULL = 40  # the same before cuts are sharpened by inner products of al
 _REFINED_BENT = 30  # refinements by minorants before a covering is tried, at most
 _BENT, _FEWEST_EARLY = 1.0, 3.0  # seconds of all of them; fewer of them do not come first
 _BY_MINORANTS, _DESCENTS = 0.02, 0.1  # seconds of one, and its share of one by fits
-_MIXTURES, _MIXED = 5.0, 2e-6  # expansions that it takes at first; seconds of one for each row
+_MIXTURES, _FIRST = 5.0, 10.0  # expansions that it takes, and that the very first takes
+_MIXED = 2e-6  # seconds of an expansion for each row
 _WORTH_WAITING = 0.3  # seconds in which all supports are bounded, for minorants to come first
-_FEWEST_BENT = 4  # refinements by fits before minorants are tried, at least
-_LONGEST = 2.0  # seconds of these, if one does not take longer
+_FEWEST_BENT = 4  # refinements by fits before minorants are tried, or fewer if these cost less
 _LOOK = 3e-8  # seconds of a fit for each entry
 _ROWS = 2e9  # multiplications for its first moments
 
@@ -106,8 +106,8 @@ class _Samplers:
         self._most = math.inf
         if isinstance(maker, BendingCuts) and not listed:
             by_fits = maker.refining + max(n, 1) * p * _LOOK
-            fewest = max(min(_FEWEST_BENT, _LONGEST / by_fits), 1.0)
-            self._most = min(max(2e-6 * maker.expanding / by_fits, fewest), _REFINED)
+            fewest = min(_FEWEST_BENT, _FIRST * self._expanding(maker) // by_fits)
+            self._most = min(max(2e-6 * maker.expanding // by_fits, fewest), _REFINED)
             if not problem.gram.affordable:  # minorants see few columns then
                 self._most = _REFINED_DULL if self._dull else _REFINED_WIDE
             elif self._walkable:  # no longer than it takes to try a covering
@@ -182,12 +182,15 @@ class _Samplers:
             after.adopt(before.singles, before.single_weights)
         self._serving = after
 
+    def _expanding(self, maker: CutMaker) -> float:
+        """Return the seconds of an expansion, roughly."""
+        return 1e-6 * maker.expanding + _MIXED * self._problem.n_rows
+
     def _early(self, maker: CutMaker) -> float:
         """Return how many refinements by minorants come before a covering; 0 if it comes first."""
         assert isinstance(maker, BendingCuts)
         if one_pass(self._problem) <= _WORTH_WAITING:
             return 0.0
-        expanding = 1e-6 * maker.expanding + _MIXED * self._problem.n_rows
-        each = _BY_MINORANTS + _DESCENTS * maker.refining + _MIXTURES * expanding
+        each = _BY_MINORANTS + _DESCENTS * maker.refining + _MIXTURES * self._expanding(maker)
         early = min(_BENT / each, _REFINED_BENT)
         return early if early >= _FEWEST_EARLY else 0.0
