@@ -124,7 +124,7 @@ class _Samplers:
         elif self._dull:
             self._most = _REFINED_DULL
         self._serving.followed = self._walkable
-        if self._most == 0:
+        if self._most == 0 and self._serving.pieces:  # a single support needs nothing better
             self._change(self._serving)
 
     def proportional(self, source: RandomSource, tries: Tries | None = None) -> Support | None:
