@@ -332,6 +332,8 @@ def test_races_that_go_by_way_of_minorants_to_a_covering(
 ) -> None:
     """What the first partition sets free is handed on twice."""
     monkeypatch.setattr(drawing, "_FEWEST", 1)
+    monkeypatch.setattr(drawing, "_WORTH_WAITING", -1)
+    monkeypatch.setattr(drawing, "_FEWEST_EARLY", 0)
     monkeypatch.setattr(drawing, "_REFINED_BENT", 1)
     monkeypatch.setattr(covering, "_BOUND", 0.0)
     changes = changing(monkeypatch, 1, straight=False)
