@@ -24,8 +24,8 @@ class Fitted(NamedTuple):
 
 
 FITTED = {
-    "squared": Fitted(-9.73, 0.35, 0.7, 0.07, 0.14, 2.1),
-    "bent": Fitted(-11.27, 0.72, 0.4, 0.21, 0.14, 2.6),
+    "squared": Fitted(-9.75, 0.35, 0.7, 0.07, 0.14, 2.1),
+    "bent": Fitted(-10.58, 0.68, 0.4, 0.17, 0.15, 1.9),
     "straight": Fitted(-11.02, 0.63, 0.5, 0.2, 0.28, 2.6),
     "loose": Fitted(-12.7, 0.81, 0.61, 0.24, 0.44, 3.0),  # of the map before T47
 }
