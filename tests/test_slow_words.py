@@ -38,7 +38,7 @@ def test_easy_settings_are_not_named(rows: int, options: dict) -> None:
     [
         (20_000, {"epsilon": 10.0, "size": 8, "loss": "absolute", "row_ridge": 0.0}),
         (50_000, {"epsilon": 10.0, "size": 10, "loss": "absolute"}),
-        (50_000, {"epsilon": 10.0, "size": 10, "loss": "huber:0.2", "columns": 100}),
+        (50_000, {"epsilon": 10.0, "size": 10, "loss": "huber:0.2", "columns": 500}),
         (
             20_000,
             {"epsilon": 10.0, "size": 8, "loss": "quantile:0.9", "row_ridge": 0.0}
