@@ -273,6 +273,13 @@ class Changes:
         monkeypatch.setattr(Covering, "adopt", adopted)
 
 
+def minorants_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let one refinement by minorants come before a covering, however small the table is."""
+    monkeypatch.setattr(drawing, "_WORTH_WAITING", -1)
+    monkeypatch.setattr(drawing, "_FEWEST_EARLY", 0)
+    monkeypatch.setattr(drawing, "_REFINED_BENT", 1)
+
+
 def changing(monkeypatch: pytest.MonkeyPatch, refined: int, straight: bool = True) -> Changes:
     """Make most samplers begin in a list of loose bounds, set supports free, and change over.
 
@@ -313,9 +320,14 @@ def test_races_that_change_over(monkeypatch, loss: str, design: str, refined: in
 @pytest.mark.grid(every=1, of=3)
 @pytest.mark.parametrize("design", ["few", "included"])
 @pytest.mark.parametrize("loss", LOSSES[1:])
-def test_races_that_go_from_one_partition_to_another(monkeypatch, loss: str, design: str) -> None:
-    """From fits to minorants, where a covering does not do, and back to minorants."""
+@pytest.mark.parametrize("early", [False, True])
+def test_races_that_go_from_one_partition_to_another(
+    monkeypatch, early: bool, loss: str, design: str
+) -> None:
+    """From fits to minorants, where a covering does not do."""
     monkeypatch.setattr(Covering, "_cover", lambda self, *args: False)
+    if early:
+        minorants_first(monkeypatch)
     changes = changing(monkeypatch, 1, straight=False)
     assert drawn_afresh(design, loss, 6.0, True, draws=600) >= FALSE_ALARM
     assert changes.made == 600
@@ -327,14 +339,27 @@ def test_races_that_go_from_one_partition_to_another(monkeypatch, loss: str, des
 @pytest.mark.grid(every=1, of=3)
 @pytest.mark.parametrize("design", ["few", "included"])
 @pytest.mark.parametrize("loss", LOSSES[1:])
+def test_few_supports_go_from_fits_to_a_covering(monkeypatch, loss: str, design: str) -> None:
+    """A partition with minorants is left out where all supports can be bounded one by one."""
+    monkeypatch.setattr(drawing, "_FEWEST", 1)
+    monkeypatch.setattr(covering, "_BOUND", 0.0)
+    changes = changing(monkeypatch, 1, straight=False)
+    assert drawn_afresh(design, loss, 6.0, True, draws=600) >= FALSE_ALARM
+    assert changes.made == 600
+    assert changes.parted == 0
+    assert changes.freed == changes.changed >= 300
+
+
+@pytest.mark.slow
+@pytest.mark.grid(every=1, of=3)
+@pytest.mark.parametrize("design", ["few", "included"])
+@pytest.mark.parametrize("loss", LOSSES[1:])
 def test_races_that_go_by_way_of_minorants_to_a_covering(
     monkeypatch, loss: str, design: str
 ) -> None:
     """What the first partition sets free is handed on twice."""
     monkeypatch.setattr(drawing, "_FEWEST", 1)
-    monkeypatch.setattr(drawing, "_WORTH_WAITING", -1)
-    monkeypatch.setattr(drawing, "_FEWEST_EARLY", 0)
-    monkeypatch.setattr(drawing, "_REFINED_BENT", 1)
+    minorants_first(monkeypatch)
     monkeypatch.setattr(covering, "_BOUND", 0.0)
     changes = changing(monkeypatch, 1, straight=False)
     assert drawn_afresh(design, loss, 6.0, True, draws=600) >= FALSE_ALARM
